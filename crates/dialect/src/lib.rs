@@ -1,0 +1,1 @@
+//! Stream framing and dialects: bytes in, meaning out.

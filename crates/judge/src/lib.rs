@@ -1,0 +1,1 @@
+//! Statistics and opinion over records.

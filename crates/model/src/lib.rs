@@ -1,0 +1,27 @@
+//! The nouns of a load test: instants, plan, record, outcome.
+//!
+//! Pure data. Nothing here reads a clock, opens a file or a socket, or computes a statistic; every other
+//! crate speaks in these words.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod error_class;
+mod nanos;
+mod outcome;
+mod plan;
+mod record;
+mod run;
+mod units;
+
+pub use answer::{Answer, Channel, EventLog, ServerTimings, StreamFacts, TokenSource, Usage};
+pub use error_class::ErrorClass;
+pub use nanos::{Nanos, Stamp, StampSource};
+pub use outcome::{Failure, Outcome};
+pub use plan::{
+    ApiKey, Arrival, CachePolicy, Client, Connections, Endpoint, Header, HttpVersion, Load, Plan, Prompt,
+    Resolve, Stage, Stop, Timeouts, Workload,
+};
+pub use record::{ConnectionUse, Doubt, Phases, Record, RequestId, TcpFacts, TraceId};
+pub use run::{ClockInfo, Run, StageWindow};
+pub use units::{ParseUnitError, Span, parse_count};

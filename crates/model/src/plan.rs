@@ -1,0 +1,249 @@
+//! Everything that a run will do, resolved and validated. Written to `plan.toml` as it is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Span;
+
+/// A whole load test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// A short name, part of the run folder's name.
+    pub name: String,
+    /// Seed of every random choice: arrivals, prompts, salts.
+    pub seed: u64,
+    /// Requests sent first, kept and marked, never counted.
+    pub warmup: u32,
+    /// How long requests under way may still run when a stage's time is over.
+    pub drain: Span,
+    /// Objectives such as `ttft_p95<2s`.
+    #[serde(default)]
+    pub slo: Vec<String>,
+    /// Where requests go.
+    pub endpoint: Endpoint,
+    /// How long each phase may take.
+    pub timeouts: Timeouts,
+    /// This side's machine.
+    pub client: Client,
+    /// What is asked.
+    pub workloads: Vec<Workload>,
+    /// How much of it, one stage after another.
+    pub stages: Vec<Stage>,
+}
+
+/// Where requests go and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// The full URL that requests are sent to.
+    pub url: String,
+    /// Name of the stream dialect.
+    pub dialect: String,
+    /// The model's name, as sent.
+    pub model: Option<String>,
+    /// Where the key comes from; the key itself is never here.
+    pub api_key: ApiKey,
+    /// Extra request headers. Values that look secret are redacted when a plan is written.
+    #[serde(default)]
+    pub headers: Vec<Header>,
+    /// How connections are used.
+    pub connections: Connections,
+    /// Protocol version.
+    pub http: HttpVersion,
+    /// Do not verify certificates.
+    #[serde(default)]
+    pub insecure: bool,
+    /// A PEM file of extra roots.
+    #[serde(default)]
+    pub ca: Option<String>,
+    /// Addresses to use instead of asking the resolver.
+    #[serde(default)]
+    pub resolve: Vec<Resolve>,
+    /// HTTP/2 streams that may share one connection.
+    pub streams_per_connection: u32,
+}
+
+/// An extra header.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// `--resolve HOST:PORT:ADDR`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resolve {
+    /// Host name.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Address.
+    pub addr: std::net::IpAddr,
+}
+
+/// Where the API key comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApiKey {
+    /// No key is sent.
+    None,
+    /// From this environment variable, if it is set.
+    Env(String),
+    /// From this file, without the line end.
+    File(String),
+}
+
+/// How connections are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// Any idle connection is taken again.
+    Reuse,
+    /// A new connection for every request.
+    New,
+    /// Each user of a closed loop keeps its own.
+    PerUser,
+}
+
+/// Which protocol to speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HttpVersion {
+    /// HTTP/1.1, the precise mode.
+    #[serde(rename = "1.1")]
+    H1,
+    /// HTTP/2: by ALPN over TLS, by prior knowledge without.
+    #[serde(rename = "2")]
+    H2,
+}
+
+/// How long each phase may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timeouts {
+    /// Name, TCP and TLS together.
+    pub connect: Span,
+    /// From the start to the first token.
+    pub first_token: Span,
+    /// Between two reads of a stream.
+    pub idle: Span,
+    /// The whole request.
+    pub total: Span,
+}
+
+/// This side's machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Worker threads; by default one for each core that this process may use.
+    #[serde(default)]
+    pub workers: Option<u32>,
+    /// Ask for `SCHED_FIFO`.
+    #[serde(default)]
+    pub realtime: bool,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its name in reports.
+    pub name: String,
+    /// Where prompts come from.
+    pub prompt: Prompt,
+    /// Output tokens asked for.
+    pub max_tokens: u32,
+    /// Ask the engine to go on to `max_tokens` even if the model would stop.
+    #[serde(default)]
+    pub ignore_eos: bool,
+    /// What may be found in the server's prefix cache.
+    pub cache: CachePolicy,
+    /// JSON object merged into every request body.
+    #[serde(default)]
+    pub body_json: Option<String>,
+}
+
+/// Where prompts come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prompt {
+    /// The same text for all.
+    Text(String),
+    /// Words made up, about this many tokens.
+    Tokens(u32),
+    /// Taken in turn from this file: a prompt a line, or JSON lines with `prompt` or `messages`.
+    File(String),
+}
+
+/// What may be found in the server's prefix cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CachePolicy {
+    /// Nothing: a unique salt stands at the front of every prompt.
+    Cold,
+    /// Everything: the same prompts are sent in the warm-up.
+    Warm,
+    /// Whatever happens to be there.
+    AsIs,
+}
+
+/// One level of load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// Its name in reports.
+    pub name: String,
+    /// Index into the plan's workloads.
+    pub workload: u32,
+    /// The load.
+    pub load: Load,
+    /// When it ends.
+    pub stop: Stop,
+}
+
+/// The shape of a stage's load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Load {
+    /// Users that each send their next request when the last one has ended.
+    Closed {
+        /// Users.
+        concurrency: u32,
+        /// They begin evenly over this time.
+        ramp_up: Span,
+    },
+    /// Requests that start at given instants, however slow the answers are.
+    Open {
+        /// Requests a second.
+        rate: f64,
+        /// How the gaps between arrivals are distributed.
+        arrival: Arrival,
+        /// Arrivals over this many in flight wait for a place; the wait shows in `send_lag`.
+        max_in_flight: Option<u32>,
+    },
+}
+
+/// How the gaps of an open loop are distributed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrival {
+    /// All the same.
+    Constant,
+    /// Exponential: a Poisson process.
+    Poisson,
+    /// Gamma with this shape: 1 is Poisson, below is burstier.
+    Gamma(f64),
+}
+
+/// When a stage ends: at whichever comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// After this many requests.
+    pub requests: Option<u64>,
+    /// After this time.
+    pub duration: Option<Span>,
+}

@@ -1,0 +1,1 @@
+//! From text and flags to a validated plan.

@@ -1,0 +1,1 @@
+//! A simulated LLM engine with a log of the truth.

@@ -1,0 +1,1 @@
+//! The run folder: records to and from disk.
