@@ -1,1 +1,23 @@
 //! The run folder: records to and from disk.
+//!
+//! `requests.arrow` is one Arrow IPC stream of append-only batches: after a kill or a full disk it can be read
+//! up to its last whole batch. Nothing here interprets a record; derived values belong to who judges.
+
+#![forbid(unsafe_code)]
+
+mod columns;
+mod encode;
+mod error;
+mod files;
+mod folder;
+mod journal;
+pub mod redact;
+mod schema;
+mod writer;
+
+pub use error::StoreError;
+pub use files::{replace_file, write_json};
+pub use folder::{Place, folder_name, names};
+pub use journal::Appended;
+pub use schema::{REQUESTS_SCHEMA, RequestsInfo};
+pub use writer::{Finished, RunFolder};
