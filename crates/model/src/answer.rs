@@ -72,6 +72,8 @@ pub struct Usage {
 pub struct ServerTimings {
     /// Waiting before it was scheduled.
     pub queue_ms: Option<f64>,
+    /// Loading the model.
+    pub load_ms: Option<f64>,
     /// Reading the prompt.
     pub prefill_ms: Option<f64>,
     /// The server's own time to first token.
@@ -142,6 +144,8 @@ pub struct StreamFacts {
     pub finish: bool,
     /// The body arrived compressed although `identity` was asked for.
     pub compressed: bool,
+    /// The body ended inside an event; its rest was dropped, unless it was the terminator.
+    pub unfinished_event: bool,
     /// Events that were not valid for the dialect, and were skipped.
     pub malformed_events: u32,
     /// Comments and pings.
