@@ -11,6 +11,7 @@ mod linux;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 mod wall;
+mod watch;
 
 pub use anchor::Anchor;
 pub use clock::{mono_now, process_cpu_now, real_now, thread_cpu_now};
@@ -30,6 +31,7 @@ pub use portable::{
     send_stamped, set_timer_slack, take_transmit_stamps, tcp_facts,
 };
 pub use wall::WallOffset;
+pub use watch::{AsyncFd, Interest, Owner, watch};
 
 /// What one read brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
