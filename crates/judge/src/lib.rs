@@ -1,1 +1,37 @@
 //! Statistics and opinion over records.
+//!
+//! Pure arithmetic: records and the run's facts go in, a [`Summary`] comes out. Nothing here reads a clock, a file
+//! or a socket, and nothing formats text for people beyond the sentences of a finding.
+
+#![forbid(unsafe_code)]
+
+pub mod check;
+mod client;
+mod distribution;
+mod error;
+mod finding;
+mod fold;
+mod goodput;
+pub mod interval;
+pub mod metrics;
+pub mod quantile;
+mod samples;
+mod slo;
+mod stream;
+mod summary;
+mod window;
+
+pub use client::{Client, Verdict};
+pub use distribution::{Bound, Distribution, Interval, Intervals};
+pub use error::Error;
+pub use finding::{Finding, Level};
+pub use fold::{RunFold, StageFold};
+pub use goodput::{Goodput, SloResult};
+pub use samples::Samples;
+pub use slo::{Comparison, Slo, Statistic, Subject};
+pub use stream::Stream;
+pub use summary::{
+    FailureGroup, Requests, RunHead, SCHEMA, StageSummary, Summary, Throughput, TokenCounts, Tokens,
+    WindowChoice, Windows,
+};
+pub use window::{Little, WindowFigures};

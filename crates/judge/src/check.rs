@@ -1,0 +1,1 @@
+//! What is odd about an endpoint, from one streamed request.

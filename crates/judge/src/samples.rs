@@ -1,0 +1,216 @@
+//! A growing set of numbers: each kept exactly up to a limit, beyond it counted in very fine bins.
+
+use std::collections::BTreeMap;
+
+/// Up to this many numbers are kept as they are (16 MiB).
+const EXACT_LIMIT: usize = 1 << 21;
+
+/// Bits of the mantissa that a bin drops: 12 stay, so a bin is at most 1/4096 of its value wide.
+const DROPPED_BITS: u32 = 52 - 12;
+
+/// The widest bin relative to its value.
+pub(crate) const BIN_WIDTH: f64 = 1.0 / 4096.0;
+
+/// Numbers collected one by one. Count, mean, spread, smallest and largest are exact whatever their number.
+#[derive(Debug, Clone, Default)]
+pub struct Samples {
+    exact: Vec<f64>,
+    bins: BTreeMap<u64, u64>,
+    n: u64,
+    mean: f64,
+    squares: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Samples {
+    /// Adds one number.
+    pub fn push(&mut self, value: f64) {
+        self.push_many(value, 1);
+    }
+
+    /// Adds the same number several times.
+    pub fn push_many(&mut self, value: f64, times: u64) {
+        if times == 0 || !value.is_finite() {
+            return;
+        }
+        (self.min, self.max) =
+            if self.n == 0 { (value, value) } else { (self.min.min(value), self.max.max(value)) };
+        self.merge_moments(times, value, 0.0);
+        if self.bins.is_empty() && self.exact.len() as u64 + times <= EXACT_LIMIT as u64 {
+            self.exact.extend(std::iter::repeat_n(value, times as usize));
+        } else {
+            self.spill();
+            *self.bins.entry(bin(value)).or_default() += times;
+        }
+    }
+
+    /// Adds all numbers of another set.
+    pub fn merge(&mut self, other: &Self) {
+        if other.n == 0 {
+            return;
+        }
+        (self.min, self.max) = if self.n == 0 {
+            (other.min, other.max)
+        } else {
+            (self.min.min(other.min), self.max.max(other.max))
+        };
+        self.merge_moments(other.n, other.mean, other.squares);
+        if self.bins.is_empty()
+            && other.bins.is_empty()
+            && self.exact.len() + other.exact.len() <= EXACT_LIMIT
+        {
+            self.exact.extend_from_slice(&other.exact);
+            return;
+        }
+        self.spill();
+        for value in &other.exact {
+            *self.bins.entry(bin(*value)).or_default() += 1;
+        }
+        for (key, count) in &other.bins {
+            *self.bins.entry(*key).or_default() += count;
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> u64 {
+        self.n
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    /// Their mean.
+    pub fn mean(&self) -> Option<f64> {
+        (self.n > 0).then_some(self.mean)
+    }
+
+    /// Their sample standard deviation, n − 1 below; `None` of fewer than two.
+    pub fn stddev(&self) -> Option<f64> {
+        (self.n > 1).then(|| (self.squares / (self.n - 1) as f64).sqrt())
+    }
+
+    /// The smallest.
+    pub fn min(&self) -> Option<f64> {
+        (self.n > 0).then_some(self.min)
+    }
+
+    /// The largest.
+    pub fn max(&self) -> Option<f64> {
+        (self.n > 0).then_some(self.max)
+    }
+
+    /// The numbers in ascending order.
+    pub(crate) fn sorted(&self) -> Sorted {
+        if self.bins.is_empty() {
+            let mut values = self.exact.clone();
+            values.sort_unstable_by(f64::total_cmp);
+            return Sorted::Exact(values);
+        }
+        let mut upto = 0;
+        let bins = self.bins.iter().map(|(key, count)| {
+            upto += count;
+            (middle(*key).clamp(self.min, self.max), upto)
+        });
+        Sorted::Binned(bins.collect())
+    }
+
+    /// Mean and sum of squared differences of the union (Chan, Golub and LeVeque 1979).
+    fn merge_moments(&mut self, n: u64, mean: f64, squares: f64) {
+        let (ours, theirs) = (self.n as f64, n as f64);
+        let (all, delta) = (ours + theirs, mean - self.mean);
+        self.mean += delta * (theirs / all);
+        self.squares += squares + delta * delta * (ours * theirs / all);
+        self.n += n;
+    }
+
+    fn spill(&mut self) {
+        for value in std::mem::take(&mut self.exact) {
+            *self.bins.entry(bin(value)).or_default() += 1;
+        }
+    }
+}
+
+/// Numbers in ascending order.
+pub(crate) enum Sorted {
+    /// All of them.
+    Exact(Vec<f64>),
+    /// The middle of each bin, and how many numbers lie up to and in it.
+    Binned(Vec<(f64, u64)>),
+}
+
+impl Sorted {
+    /// The `k`-th smallest, from 0; infinite beyond the last.
+    pub(crate) fn nth(&self, k: u64) -> f64 {
+        match self {
+            Self::Exact(values) => values.get(k as usize).copied(),
+            Self::Binned(bins) => bins.get(bins.partition_point(|(_, upto)| *upto <= k)).map(|(v, _)| *v),
+        }
+        .unwrap_or(f64::INFINITY)
+    }
+}
+
+/// The bin of a number: its bits made to sort like the number, without the mantissa's tail.
+fn bin(value: f64) -> u64 {
+    let bits = value.to_bits();
+    let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+    ordered >> DROPPED_BITS
+}
+
+/// The number in the middle of a bin.
+fn middle(key: u64) -> f64 {
+    let ordered = key << DROPPED_BITS | 1 << (DROPPED_BITS - 1);
+    f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantile;
+    use proptest::prelude::*;
+
+    #[test]
+    fn beyond_the_limit_the_error_stays_tiny() {
+        let mut samples = Samples::default();
+        let n = EXACT_LIMIT as u64 + 10_000;
+        for i in 0..n {
+            samples.push(1.0 + ((i * 7_919) % n) as f64 / 1000.0);
+        }
+        let sorted = samples.sorted();
+        assert!(matches!(sorted, Sorted::Binned(_)));
+        for p in [0.01, 0.5, 0.99] {
+            let exact = 1.0 + (n - 1) as f64 * p / 1000.0;
+            let got = quantile::of_nth(samples.len(), p, |k| sorted.nth(k)).unwrap();
+            assert!((got / exact - 1.0).abs() <= BIN_WIDTH, "p={p}: {got} for {exact}");
+        }
+        assert_eq!((samples.min(), samples.max()), (Some(1.0), Some(1.0 + (n - 1) as f64 / 1000.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn bins_keep_order_and_value(a in -1e9f64..1e9, b in -1e9f64..1e9) {
+            prop_assert_eq!(bin(a.min(b)) <= bin(a.max(b)), true);
+            prop_assert!((middle(bin(a)) - a).abs() <= a.abs() * BIN_WIDTH);
+        }
+
+        #[test]
+        fn merged_is_as_pushed_one_by_one(a in prop::collection::vec(0f64..1e4, 0..40), b in prop::collection::vec(0f64..1e4, 0..40)) {
+            let of = |values: &[f64]| {
+                let mut samples = Samples::default();
+                values.iter().for_each(|v| samples.push(*v));
+                samples
+            };
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            let all = of(&[a, b].concat());
+            prop_assert_eq!((merged.len(), merged.min(), merged.max()), (all.len(), all.min(), all.max()));
+            let close = |x: Option<f64>, y: Option<f64>| match (x, y) {
+                (Some(x), Some(y)) => (x - y).abs() < 1e-6,
+                (x, y) => x == y,
+            };
+            prop_assert!(close(merged.mean(), all.mean()) && close(merged.stddev(), all.stddev()));
+        }
+    }
+}
