@@ -1,32 +1,82 @@
 //! A dialect: how to ask a kind of server, and how to read its answer.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::Error;
+use crate::error::Problem;
+use crate::request::Request;
+use crate::rules::{DialectFile, Rules, compile, line_of};
+
+/// The dialects that the binary carries: name and text of each.
+const EMBEDDED: &[(&str, &str)] = &[
+    ("openai-chat", include_str!("../../../dialects/openai-chat/dialect.toml")),
+    ("openai-completions", include_str!("../../../dialects/openai-completions/dialect.toml")),
+    ("anthropic-messages", include_str!("../../../dialects/anthropic-messages/dialect.toml")),
+    ("ollama-chat", include_str!("../../../dialects/ollama-chat/dialect.toml")),
+];
+
+static BUILTIN: LazyLock<Vec<Arc<Dialect>>> = LazyLock::new(|| {
+    let parse = |(name, text): &(&str, &str)| Dialect::parse(name, text).ok().map(Arc::new);
+    EMBEDDED.iter().filter_map(parse).collect()
+});
 
 /// One dialect, compiled and ready to use.
 #[derive(Debug)]
 pub struct Dialect {
     name: String,
+    title: String,
+    pub(crate) request: Request,
+    pub(crate) rules: Rules,
 }
 
 impl Dialect {
     /// The dialect of that name that the binary carries.
     pub fn builtin(name: &str) -> Option<Arc<Self>> {
-        Self::names().contains(&name).then(|| Arc::new(Self { name: name.to_owned() }))
+        BUILTIN.iter().find(|dialect| dialect.name == name).cloned()
     }
 
     /// Names of the dialects that the binary carries.
     pub fn names() -> Vec<&'static str> {
-        vec!["openai-chat", "openai-completions"]
+        EMBEDDED.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The dialect that a user means: a name, or the path of a `dialect.toml`.
+    pub fn named(name: &str) -> Result<Arc<Self>, Error> {
+        if let Some(dialect) = Self::builtin(name) {
+            return Ok(dialect);
+        }
+        let path = Path::new(name);
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            return Self::load(path);
+        }
+        Err(Error::UnknownDialect { name: name.to_owned(), known: Self::names().join(", ") })
     }
 
     /// Reads a dialect from a `dialect.toml`.
     pub fn load(path: &Path) -> Result<Arc<Self>, Error> {
         let file = path.display().to_string();
-        std::fs::read_to_string(path).map_err(|source| Error::Read { file, source })?;
-        Ok(Arc::new(Self { name: path.display().to_string() }))
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Read { file: file.clone(), source })?;
+        Self::parse(&file, &text).map(Arc::new)
+    }
+
+    /// Reads a dialect from the text of a `dialect.toml`; `file` names it in errors.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let wrong = |(position, problem): (usize, Problem)| Error::Dialect {
+            file: file.to_owned(),
+            line: line_of(text, position),
+            problem,
+        };
+        let parsed: DialectFile = toml::from_str(text).map_err(|error| {
+            wrong((error.span().map_or(0, |span| span.start), Problem::Toml(error.message().to_owned())))
+        })?;
+        Ok(Self {
+            rules: compile(&parsed).map_err(wrong)?,
+            request: Request::new(&parsed.request).map_err(wrong)?,
+            name: parsed.name,
+            title: parsed.title,
+        })
     }
 
     /// Its name.
@@ -34,13 +84,65 @@ impl Dialect {
         &self.name
     }
 
-    /// The path to append to a base URL, such as `/v1/chat/completions`.
-    pub fn path(&self, _model: &str) -> String {
-        "/v1/chat/completions".to_owned()
+    /// What it is for, in one line.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_carried_compiles() {
+        for (name, text) in EMBEDDED {
+            let dialect = Dialect::parse(name, text).unwrap();
+            assert_eq!(dialect.name(), *name);
+            assert!(Dialect::builtin(name).is_some());
+        }
     }
 
-    /// The headers of a request: content type, what the dialect wants, and the key in the dialect's shape.
-    pub fn headers(&self, key: Option<&str>) -> Vec<(String, String)> {
-        key.map(|key| ("authorization".to_owned(), format!("Bearer {key}"))).into_iter().collect()
+    const GOOD: &str = r#"name = "x"
+title = "X"
+[request]
+path = "/x"
+auth = "authorization: Bearer {key}"
+body = '{"model": "{model}", "prompt": "{prompt}"}'
+[stream]
+framing = "sse"
+end_data = ["[DONE]"]
+[[rule]]
+at = "/text"
+is = "text"
+"#;
+
+    /// The good file with one line replaced must be refused at that line.
+    fn check(line: usize, replacement: &str, problem: &str) {
+        let mut lines: Vec<&str> = GOOD.lines().collect();
+        lines[line - 1] = replacement;
+        let error = Dialect::parse("x.toml", &lines.join("\n")).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("x.toml, line {line}: ")), "{replacement}: {error}");
+        assert!(error.contains(problem), "{replacement}: {error}");
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        Dialect::parse("x.toml", GOOD).unwrap();
+        check(2, "titel = 'X'", "unknown field `titel`");
+        check(5, "auth = 'Bearer {key}'", "name: value");
+        check(6, "body = '{'", "not JSON");
+        check(6, "body = '{\"model\": \"{modle}\"}'", "`{modle}` is no place");
+        check(8, "framing = 'csv'", "unknown variant `csv`");
+        check(11, "at = 'text'", "a pointer begins with `/`");
+        check(11, "at = '/a/0/b'", "one element");
+        check(11, "at = 3", "a pointer or a list");
+        check(12, "is = 'texts'", "unknown variant `texts`");
+        check(11, "at = '/text'\nwhen = { b = 1 }", "a pointer begins with `/`");
+        assert_eq!(
+            Dialect::parse("x.toml", &GOOD.replace("end_data", "comment_data")).unwrap_err().to_string(),
+            "x.toml, line 7: nothing ends the stream: give `end_data`, `end_events`, `finish_ends = true` or a \
+             rule with `is = \"end\"`"
+        );
     }
 }

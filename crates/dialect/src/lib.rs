@@ -7,10 +7,14 @@
 
 mod dialect;
 mod error;
+mod framing;
+mod json;
 mod request;
+mod rules;
 mod transcript;
 
 pub use dialect::Dialect;
-pub use error::Error;
+pub use error::{Error, Problem};
+pub use framing::Framing;
 pub use request::{BodyTemplate, Prompt, RequestSpec};
-pub use transcript::{End, Options, Transcript};
+pub use transcript::{End, Options, Texts, Transcript};

@@ -1,10 +1,29 @@
 //! One answer under way: bytes and stamps go in, an [`Answer`] comes out.
+//!
+//! The same builder serves a live socket, a recording, and bytes cut from packets.
+
+mod body;
+mod document;
+mod failure;
+mod inflate;
+mod reader;
+mod verdict;
 
 use std::sync::Arc;
 
-use ttft_model::{Answer, ErrorClass, Failure, Outcome, Stamp};
+use ttft_model::{Answer, ErrorClass, Failure, Stamp};
 
 use crate::Dialect;
+use crate::framing::{Framer, Framing, Rest};
+use body::Body;
+use inflate::Inflate;
+
+/// The largest document that is kept: a whole answer that was not streamed.
+const MAX_DOCUMENT: usize = 16 << 20;
+/// Of an error page no more than this is kept.
+const MAX_ERROR_PAGE: usize = 64 << 10;
+/// So many bytes tell a stream from a document.
+const SNIFF: usize = 8;
 
 /// How much to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,7 +37,7 @@ pub struct Options {
 pub enum End {
     /// The body ended as HTTP says it should.
     Clean,
-    /// The connection broke.
+    /// The connection broke: reset, or closed before HTTP's own end of the body.
     Reset,
     /// We stopped it.
     Cancelled,
@@ -28,57 +47,225 @@ pub enum End {
     Failed(Failure),
 }
 
+/// The texts of an answer, when they are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Texts {
+    /// The visible text of the first choice.
+    pub text: String,
+    /// The reasoning of the first choice.
+    pub reasoning: String,
+}
+
+/// What the bytes of the body are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Not known yet: its first bytes tell.
+    Unknown,
+    Stream,
+    Document,
+    /// The body of a status other than 2xx.
+    ErrorPage,
+    /// Nothing of it can be read.
+    Unreadable,
+}
+
 /// The builder of one [`Answer`].
 #[derive(Debug)]
 pub struct Transcript {
-    dialect: Arc<Dialect>,
-    options: Options,
-    answer: Answer,
+    framer: Framer,
+    body: Body,
+    mode: Mode,
+    status: u16,
+    event_stream: bool,
+    inflate: Option<Inflate>,
+    /// A document, an error page, or the bytes that are still to tell what it is.
+    kept: Vec<u8>,
+    last_read: Option<u64>,
+    last_byte: Option<Stamp>,
 }
 
 impl Transcript {
     /// A transcript of nothing yet.
     pub fn new(dialect: Arc<Dialect>, options: Options) -> Self {
-        Self { dialect, options, answer: Answer::default() }
+        Self {
+            framer: Framer::new(dialect.rules.framing),
+            body: Body::new(dialect, options),
+            mode: Mode::Unknown,
+            status: 200,
+            event_stream: false,
+            inflate: None,
+            kept: Vec::new(),
+            last_read: None,
+            last_byte: None,
+        }
     }
 
-    /// The response head. The content type decides whether the body is a stream or a document; a status other
-    /// than 2xx makes the body an error document.
-    pub fn on_head(&mut self, _status: u16, _content_type: Option<&str>, _content_encoding: Option<&str>) {}
+    /// The response head. Status and content type say whether the body is a stream, a document or an error page;
+    /// where they leave it open, its first bytes do.
+    pub fn on_head(&mut self, status: u16, content_type: Option<&str>, content_encoding: Option<&str>) {
+        self.status = status;
+        let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
+        let media = media.trim().to_ascii_lowercase();
+        self.event_stream = media == "text/event-stream" || media.is_empty();
+        if !(200..300).contains(&status) {
+            self.mode = Mode::ErrorPage;
+        } else if self.body.dialect.rules.framing != Framing::Sse {
+            let document = media == "application/json" || media == "text/html";
+            self.set_mode(if document { Mode::Document } else { Mode::Stream });
+        }
 
-    /// Body bytes. `read` numbers the socket read that completed them: several calls may share one number.
-    pub fn on_body(&mut self, _bytes: &[u8], _read: u64, stamp: Stamp) {
-        self.answer.first_byte.get_or_insert(stamp);
+        let encoding = content_encoding.unwrap_or_default().trim().to_ascii_lowercase();
+        match encoding.as_str() {
+            "" | "identity" => {}
+            "gzip" | "x-gzip" => self.inflate = Some(Inflate::gzip()),
+            "deflate" => self.inflate = Some(Inflate::deflate()),
+            _ => self.unreadable(&format!(
+                "the body has the content encoding `{encoding}`, which was not asked for"
+            )),
+        }
+        self.body.reader.answer.facts.compressed = !matches!(encoding.as_str(), "" | "identity");
     }
 
-    /// The terminator came: nothing more is needed.
+    /// Body bytes. `read` numbers the socket read that completed them: several calls may share one number and
+    /// stamp.
+    pub fn on_body(&mut self, bytes: &[u8], read: u64, stamp: Stamp) {
+        if bytes.is_empty() {
+            return;
+        }
+        let answer = &mut self.body.reader.answer;
+        answer.first_byte.get_or_insert(stamp);
+        if self.last_read != Some(read) {
+            self.last_read = Some(read);
+            answer.facts.reads += 1;
+        }
+        self.last_byte = Some(stamp);
+        self.body.reader.arrived(read, stamp);
+
+        let Some(mut inflate) = self.inflate.take() else { return self.plain(bytes) };
+        let whole = inflate.push(bytes, &mut |plain| self.plain(plain));
+        self.inflate = Some(inflate);
+        if !whole && self.mode != Mode::Unreadable {
+            self.unreadable("the compressed body is broken");
+        }
+    }
+
+    /// Body bytes after any compression is undone.
+    fn plain(&mut self, mut bytes: &[u8]) {
+        match self.mode {
+            Mode::Stream => self.framer.push(bytes, &mut self.body),
+            Mode::Document => self.keep(bytes, MAX_DOCUMENT),
+            Mode::ErrorPage => self.keep(bytes, MAX_ERROR_PAGE),
+            Mode::Unreadable => {}
+            Mode::Unknown => {
+                if self.kept.is_empty() {
+                    bytes = bytes.trim_ascii_start();
+                }
+                match self.kept.is_empty().then(|| sniff(bytes, self.event_stream)).flatten() {
+                    Some(mode) => {
+                        self.set_mode(mode);
+                        self.plain(bytes);
+                    }
+                    None => self.keep_to_sniff(bytes),
+                }
+            }
+        }
+    }
+
+    fn keep_to_sniff(&mut self, bytes: &[u8]) {
+        self.kept.extend_from_slice(bytes);
+        if let Some(mode) = sniff(&self.kept, self.event_stream) {
+            let kept = std::mem::take(&mut self.kept);
+            self.set_mode(mode);
+            self.plain(&kept);
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8], most: usize) {
+        let room = most.saturating_sub(self.kept.len());
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if bytes.len() > room && self.mode == Mode::Document {
+            self.unreadable("the answer is one document of more than 16 MiB");
+        }
+    }
+
+    fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+        self.body.reader.answer.facts.streamed = mode == Mode::Stream;
+    }
+
+    fn unreadable(&mut self, message: &str) {
+        self.kept = Vec::new();
+        self.mode = Mode::Unreadable;
+        self.body.reader.fail(Failure::new(ErrorClass::Malformed, message));
+    }
+
+    /// The terminator came, or nothing that follows can be read: there is no need to wait for the body's end.
     pub fn is_complete(&self) -> bool {
-        self.answer.facts.terminator
+        self.body.reader.answer.facts.terminator || self.body.too_long || self.mode == Mode::Unreadable
     }
 
     /// Whether the first token came.
     pub fn has_output(&self) -> bool {
-        self.answer.first_token.is_some()
+        self.body.reader.answer.first_token.is_some()
     }
 
-    /// The answer's text so far; empty unless text is kept.
+    /// The visible text so far; empty unless text is kept.
     pub fn text(&self) -> &str {
-        if self.options.keep_text { self.dialect.name() } else { "" }
+        &self.body.reader.texts.text
     }
 
     /// The reasoning so far; empty unless text is kept.
     pub fn reasoning_text(&self) -> &str {
-        ""
+        &self.body.reader.texts.reasoning
     }
 
-    /// What is known so far.
+    /// What is known so far; outcome and failure come with [`Transcript::finish`].
     pub fn answer(&self) -> &Answer {
-        &self.answer
+        &self.body.reader.answer
     }
 
     /// The body is over: the decoded answer with outcome and failure.
-    pub fn finish(mut self, _end: End, _at: Stamp) -> Answer {
-        self.answer.outcome = Some(Outcome::Cancelled);
-        self.answer
+    pub fn finish(self, end: End, at: Stamp) -> Answer {
+        self.finish_with_texts(end, at).0
     }
+
+    /// [`Transcript::finish`], with the texts if they were kept.
+    pub fn finish_with_texts(mut self, end: End, at: Stamp) -> (Answer, Texts) {
+        if self.mode == Mode::Unknown && !self.kept.is_empty() {
+            // A body of a few bytes: no stream is that short.
+            self.set_mode(if self.event_stream { Mode::Stream } else { Mode::Document });
+            if self.mode == Mode::Stream {
+                let kept = std::mem::take(&mut self.kept);
+                self.plain(&kept);
+            }
+        }
+        if self.mode == Mode::Unknown && self.event_stream {
+            self.set_mode(Mode::Stream);
+        }
+        if self.mode == Mode::Stream {
+            match self.framer.finish() {
+                Some(Rest::Event(data)) => self.body.event(b"", data),
+                Some(Rest::Dropped(data)) => self.body.unfinished(data),
+                None => {}
+            }
+        }
+        self.conclude(end, at);
+        (self.body.reader.answer, self.body.reader.texts)
+    }
+}
+
+/// What a body is, from its beginning; `None` if more bytes are needed.
+fn sniff(start: &[u8], event_stream: bool) -> Option<Mode> {
+    match start.first()? {
+        b'{' | b'[' | b'<' => return Some(Mode::Document),
+        b':' => return Some(Mode::Stream),
+        _ if event_stream => return Some(Mode::Stream),
+        _ => {}
+    }
+    const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id:", b"retry", b"\xEF\xBB\xBF"];
+    if FIELDS.iter().any(|field| start.starts_with(field)) {
+        return Some(Mode::Stream);
+    }
+    let may_be_field = FIELDS.iter().any(|field| field.starts_with(start));
+    if may_be_field && start.len() < SNIFF { None } else { Some(Mode::Document) }
 }

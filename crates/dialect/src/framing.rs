@@ -1,0 +1,123 @@
+//! Framing: cuts a body's bytes into events, whatever reads they came in.
+
+mod delimited;
+mod sse;
+
+use serde::Deserialize;
+
+pub(crate) use delimited::Delimited;
+pub(crate) use sse::Sse;
+
+/// The largest event that is read. A larger one ends the stream with an error.
+pub(crate) const MAX_EVENT: usize = 16 << 20;
+
+/// How a dialect cuts its stream into events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// Server-sent events.
+    Sse,
+    /// One JSON value a line.
+    Ndjson,
+    /// JSON values with a NUL byte after each.
+    Nul,
+}
+
+/// A piece of a stream, borrowed from the bytes pushed or from what was kept of earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frame<'a> {
+    /// A whole event. `event` is empty where the stream does not name its events.
+    Event { event: &'a [u8], data: &'a [u8] },
+    /// A field that the framing does not know.
+    Field { name: &'a [u8], value: &'a [u8] },
+    /// A comment.
+    Comment,
+    /// An event beyond [`MAX_EVENT`]; nothing more will come.
+    TooLong,
+}
+
+/// Takes the frames as they are cut.
+pub(crate) trait Sink {
+    fn frame(&mut self, frame: Frame<'_>);
+}
+
+/// The framer of one stream.
+#[derive(Debug)]
+pub(crate) enum Framer {
+    Sse(Sse),
+    Delimited(Delimited),
+}
+
+impl Framer {
+    pub(crate) fn new(framing: Framing) -> Self {
+        match framing {
+            Framing::Sse => Self::Sse(Sse::default()),
+            Framing::Ndjson => Self::Delimited(Delimited::new(b'\n')),
+            Framing::Nul => Self::Delimited(Delimited::new(0)),
+        }
+    }
+
+    /// Takes bytes, in order, and hands on what they complete.
+    pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut impl Sink) {
+        match self {
+            Self::Sse(sse) => sse.push(bytes, sink),
+            Self::Delimited(delimited) => delimited.push(bytes, sink),
+        }
+    }
+
+    /// What was left when the body ended: the data of an event whose end never came.
+    pub(crate) fn finish(&mut self) -> Option<Rest<'_>> {
+        match self {
+            Self::Sse(sse) => sse.finish(),
+            Self::Delimited(delimited) => delimited.finish(),
+        }
+    }
+}
+
+/// The last event of a body that ended without its delimiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest<'a> {
+    /// The framing takes it as an event all the same.
+    Event(&'a [u8]),
+    /// The framing drops it; its data so far.
+    Dropped(&'a [u8]),
+}
+
+#[cfg(test)]
+pub(crate) mod collect {
+    //! Collects frames as owned values, for tests.
+
+    use super::{Frame, Framer, Framing, Rest, Sink};
+
+    #[derive(Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Frames(pub(crate) Vec<String>);
+
+    impl Sink for Frames {
+        fn frame(&mut self, frame: Frame<'_>) {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            self.0.push(match frame {
+                Frame::Event { event: b"", data } => text(data),
+                Frame::Event { event, data } => format!("{}|{}", text(event), text(data)),
+                Frame::Field { name, value } => format!("field {}={}", text(name), text(value)),
+                Frame::Comment => "comment".to_owned(),
+                Frame::TooLong => "too long".to_owned(),
+            });
+        }
+    }
+
+    /// All frames of a body that came in those reads.
+    pub(crate) fn frames<'a>(framing: Framing, reads: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+        let (mut framer, mut frames) = (Framer::new(framing), Frames::default());
+        for read in reads {
+            framer.push(read, &mut frames);
+        }
+        match framer.finish() {
+            Some(Rest::Event(data)) => frames.0.push(String::from_utf8_lossy(data).into_owned()),
+            Some(Rest::Dropped(data)) => {
+                frames.0.push(format!("dropped {}", String::from_utf8_lossy(data)));
+            }
+            None => {}
+        }
+        frames.0
+    }
+}

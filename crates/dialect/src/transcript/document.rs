@@ -1,0 +1,46 @@
+//! An answer that came as one document although a stream was asked for.
+
+use ttft_model::{ErrorClass, Failure, Outcome};
+
+use super::failure::{class_of_status, of_page, page_text};
+use super::{End, Transcript};
+
+impl Transcript {
+    /// The outcome of a body that is one document, at a status that says all is well.
+    pub(super) fn conclude_document(&mut self, end: &End) -> (Outcome, Option<Failure>) {
+        let json = std::mem::take(&mut self.kept);
+        let read = self.body.document(&json);
+        let reader = &mut self.body.reader;
+        if let Some(failure) = reader.failure.take() {
+            return (Outcome::Error, Some(failure));
+        }
+        if read
+            && (reader.document_output || reader.answer.facts.finish || reader.answer.usage.output > Some(0))
+        {
+            reader.answer.ended = self.last_byte;
+            return (Outcome::Ok, None);
+        }
+        if *end == End::Reset {
+            let message = "the connection broke inside a document";
+            return (Outcome::Truncated, Some(Failure::new(ErrorClass::Reset, message)));
+        }
+
+        let text = String::from_utf8_lossy(&json);
+        let failure = if read {
+            let (code, message) = of_page(&json);
+            Failure { class: ErrorClass::Malformed, code, message: message.unwrap_or_default() }
+        } else if text.trim_start().starts_with('{') {
+            Failure::new(ErrorClass::Malformed, "the answer is one document of broken JSON")
+        } else {
+            Failure::new(ErrorClass::NotStreamed, page_text(text.trim()).unwrap_or_default())
+        };
+        (Outcome::Error, Some(failure))
+    }
+
+    /// The failure that a status other than 2xx is.
+    pub(super) fn failure_of_status(&self) -> Failure {
+        let (code, message) = of_page(&self.kept);
+        let message = message.unwrap_or_else(|| format!("HTTP status {} without a body", self.status));
+        Failure { class: class_of_status(self.status), code, message }
+    }
+}

@@ -1,0 +1,346 @@
+//! Applies a dialect's rules to what was found in one JSON text, and keeps the account of the answer.
+
+use ttft_model::{Answer, Channel, ErrorClass, Failure, Nanos, Stamp};
+
+use super::failure::failure;
+use super::{Options, Texts};
+use crate::json::{Hit, Kind, append, number, whole};
+use crate::rules::{Matcher, Meaning, Rule};
+
+/// Choices beyond this share the last place.
+const MAX_CHOICES: usize = 64;
+
+/// What a JSON text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Text {
+    /// An event of a stream.
+    Event,
+    /// An event that its name or field says is an error.
+    Error,
+    /// The whole answer at once.
+    Document,
+}
+
+/// The account of one answer.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) answer: Answer,
+    pub(super) texts: Texts,
+    pub(super) failure: Option<Failure>,
+    /// Output that came in a document, and so has no instants.
+    pub(super) document_output: bool,
+    /// The read and stamp of the bytes that are being read.
+    read: u64,
+    pub(super) stamp: Stamp,
+    keep_text: bool,
+    first_output_read: u64,
+    last_output_read: u64,
+    /// The read of the last output is already among the coalesced ones.
+    read_counted: bool,
+    /// Every output event so far told the running count of tokens.
+    running: bool,
+    /// The running count at the last output event.
+    counted: u64,
+    told: Told,
+    /// Bit n: choice n had output; choice n finished.
+    choices: u64,
+    finished: u64,
+    /// When the last finish reason came.
+    pub(super) finished_at: Option<Stamp>,
+    first_of_choice_0: Option<Nanos>,
+    /// Length of the text so far by channel, where each event repeats it.
+    lengths: [usize; 5],
+    /// Alternatives that an event has already used: group, slot, choice.
+    taken: Vec<(u16, u16, usize)>,
+}
+
+/// Counts that came from a rule that is no fallback.
+#[derive(Debug, Default, Clone, Copy)]
+struct Told {
+    input: bool,
+    cached: bool,
+    output: bool,
+    reasoning: bool,
+}
+
+/// The output of one JSON text.
+#[derive(Default)]
+struct Output {
+    channel: Option<Channel>,
+    tokens: Option<u64>,
+}
+
+impl Reader {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            answer: Answer::default(),
+            texts: Texts::default(),
+            failure: None,
+            document_output: false,
+            read: 0,
+            stamp: Stamp::user(Nanos::ZERO),
+            keep_text: options.keep_text,
+            first_output_read: 0,
+            last_output_read: 0,
+            read_counted: false,
+            running: true,
+            counted: 0,
+            told: Told::default(),
+            choices: 0,
+            finished: 0,
+            finished_at: None,
+            first_of_choice_0: None,
+            lengths: [0; 5],
+            taken: Vec::new(),
+        }
+    }
+
+    /// Bytes came in that read.
+    pub(super) fn arrived(&mut self, read: u64, stamp: Stamp) {
+        self.read = read;
+        self.stamp = stamp;
+    }
+
+    /// Keeps the first failure.
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
+    /// The terminator came.
+    pub(super) fn end(&mut self) {
+        self.answer.facts.terminator = true;
+        self.answer.ended = Some(self.stamp);
+    }
+
+    /// A choice had output and did not finish.
+    pub(super) fn has_open_choice(&self) -> bool {
+        self.choices & !self.finished != 0
+    }
+
+    /// Applies the rules to one JSON text.
+    pub(super) fn apply(&mut self, matcher: &Matcher, hits: &[Hit], json: &[u8], text: Text) {
+        let mut output = Output::default();
+        let mut error: Option<&Hit> = None;
+        self.taken.clear();
+
+        for hit in hits {
+            for rule in matcher.rules(hit.slot) {
+                if hit.kind == Kind::Null || !rule.applies(hit, hits, json) {
+                    continue;
+                }
+                if let Some(channel) = rule.meaning.channel() {
+                    let choice = matcher.choice(rule, hit, hits, json);
+                    if self.is_new(rule, hit, channel, choice) {
+                        self.keep(rule, hit, json, channel, choice);
+                        output.add(channel);
+                        if text != Text::Document {
+                            self.note_choice(choice);
+                        }
+                    }
+                    continue;
+                }
+                match rule.meaning {
+                    Meaning::Error if is_error(hit, json) => error = error.or(Some(hit)),
+                    Meaning::Finish if hit.is_text() => {
+                        let choice = matcher.choice(rule, hit, hits, json);
+                        self.finish(hit, json, choice);
+                    }
+                    Meaning::End => self.end(),
+                    Meaning::Id if hit.is_text() => set_once(&mut self.answer.response_id, hit, json),
+                    Meaning::Model if hit.is_text() => set_once(&mut self.answer.model, hit, json),
+                    _ => self.number(rule, hit, json, &mut output),
+                }
+            }
+        }
+
+        if error.is_some() || text == Text::Error {
+            let class =
+                if text == Text::Document { ErrorClass::InBodyError } else { ErrorClass::InStreamError };
+            if self.failure.is_none() {
+                self.failure = Some(failure(class, matcher, hits, json, error));
+            }
+        }
+        match output.channel {
+            Some(_) if text == Text::Document => self.document_output = true,
+            Some(channel) => self.record(channel, output.tokens),
+            None => {}
+        }
+    }
+
+    /// Whether a value is output that no alternative of the same event has already given.
+    fn is_new(&mut self, rule: &Rule, hit: &Hit, channel: Channel, choice: usize) -> bool {
+        let holds = hit.end - hit.start;
+        let some = match hit.kind {
+            Kind::String => holds > 0,
+            // Arguments may come as an object, where `{}` is nothing.
+            Kind::Object | Kind::Array => channel == Channel::Tool && holds > 2,
+            _ => false,
+        };
+        if !some {
+            return false;
+        }
+        if rule.cumulative {
+            let before = std::mem::replace(&mut self.lengths[channel as usize], holds);
+            if holds <= before {
+                return false;
+            }
+        }
+        if rule.alternatives {
+            let other = |&(group, slot, whose): &(u16, u16, usize)| {
+                group == rule.group && slot != hit.slot && whose == choice
+            };
+            if self.taken.iter().any(other) {
+                return false;
+            }
+            self.taken.push((rule.group, hit.slot, choice));
+        }
+        true
+    }
+
+    /// Keeps a text of the first choice, if texts are kept.
+    fn keep(&mut self, rule: &Rule, hit: &Hit, json: &[u8], channel: Channel, choice: usize) {
+        let text = match channel {
+            Channel::Text => &mut self.texts.text,
+            Channel::Reasoning => &mut self.texts.reasoning,
+            _ => return,
+        };
+        if !self.keep_text || choice != 0 {
+            return;
+        }
+        if rule.cumulative {
+            text.clear();
+        }
+        append(text, hit.raw(json));
+    }
+
+    fn note_choice(&mut self, choice: usize) {
+        let choice = choice.min(MAX_CHOICES - 1);
+        self.choices |= 1 << choice;
+        let at = self.stamp.at();
+        if choice == 0 {
+            self.first_of_choice_0.get_or_insert(at);
+        }
+        let firsts = &mut self.answer.choice_first_token;
+        if choice >= firsts.len() && (choice > 0 || !firsts.is_empty()) {
+            firsts.resize(choice + 1, None);
+        }
+        if let Some(first) = firsts.first_mut() {
+            *first = self.first_of_choice_0;
+        }
+        if let Some(first) = firsts.get_mut(choice) {
+            first.get_or_insert(at);
+        }
+    }
+
+    /// An event with output.
+    fn record(&mut self, channel: Channel, running: Option<u64>) {
+        let tokens = self.tokens_of_event(running);
+        let answer = &mut self.answer;
+        let later = answer.first_token.is_some();
+        let coalesced = later && self.last_output_read == self.read;
+        if later {
+            let with_first = self.read == self.first_output_read;
+            answer.facts.first_token_coalesced |= with_first;
+            answer.facts.all_in_one_read &= with_first;
+        } else {
+            answer.first_token = Some(self.stamp);
+            answer.facts.all_in_one_read = true;
+            self.first_output_read = self.read;
+        }
+        if coalesced && !self.read_counted {
+            answer.facts.coalesced_reads += 1;
+        }
+        self.read_counted = coalesced;
+        self.last_output_read = self.read;
+        if channel != Channel::Reasoning {
+            answer.first_answer.get_or_insert(self.stamp);
+        }
+        answer.last_token = Some(self.stamp);
+        answer.events.push(self.stamp.at(), tokens, channel, coalesced);
+    }
+
+    /// Tokens of an output event: the difference of running counts, as long as every output event told one.
+    fn tokens_of_event(&mut self, running: Option<u64>) -> u32 {
+        let (true, Some(count)) = (self.running, running) else {
+            self.running = false;
+            return 0;
+        };
+        let tokens = count.saturating_sub(self.counted);
+        self.counted = count;
+        u32::try_from(tokens).unwrap_or(u32::MAX)
+    }
+
+    fn finish(&mut self, hit: &Hit, json: &[u8], choice: usize) {
+        self.finished |= 1 << choice.min(MAX_CHOICES - 1);
+        self.answer.facts.finish = true;
+        self.finished_at = Some(self.stamp);
+        set_once(&mut self.answer.finish_reason, hit, json);
+    }
+
+    fn number(&mut self, rule: &Rule, hit: &Hit, json: &[u8], output: &mut Output) {
+        if hit.kind != Kind::Number {
+            return;
+        }
+        let (usage, told) = (&mut self.answer.usage, &mut self.told);
+        let (place, told) = match rule.meaning {
+            Meaning::UsageInput => (&mut usage.input, &mut told.input),
+            Meaning::UsageCached => (&mut usage.cached, &mut told.cached),
+            Meaning::UsageOutput => (&mut usage.output, &mut told.output),
+            Meaning::UsageReasoning => (&mut usage.reasoning, &mut told.reasoning),
+            _ => return self.timing(rule, hit, json),
+        };
+        if rule.fallback && *told {
+            return;
+        }
+        let Some(count) = whole(hit.raw(json)) else { return };
+        *told |= !rule.fallback;
+        *place = Some(count);
+        if rule.meaning == Meaning::UsageOutput {
+            output.tokens = Some(count);
+        }
+        self.answer.usage_at = Some(self.stamp);
+    }
+
+    fn timing(&mut self, rule: &Rule, hit: &Hit, json: &[u8]) {
+        let timings = &mut self.answer.timings;
+        let place = match rule.meaning {
+            Meaning::TimingQueue => &mut timings.queue_ms,
+            Meaning::TimingLoad => &mut timings.load_ms,
+            Meaning::TimingPrefill => &mut timings.prefill_ms,
+            Meaning::TimingTtft => &mut timings.ttft_ms,
+            Meaning::TimingDecode => &mut timings.decode_ms,
+            Meaning::TimingTotal => &mut timings.total_ms,
+            _ => return,
+        };
+        if let Some(value) = number(hit.raw(json)) {
+            *place = Some(value * rule.unit_ms);
+        }
+    }
+}
+
+impl Output {
+    /// Several channels in one text count as the first that is not reasoning.
+    fn add(&mut self, channel: Channel) {
+        if matches!(self.channel, None | Some(Channel::Reasoning)) {
+            self.channel = Some(channel);
+        }
+    }
+}
+
+fn set_once(place: &mut Option<String>, hit: &Hit, json: &[u8]) {
+    if place.is_none() {
+        let mut text = String::new();
+        append(&mut text, hit.raw(json));
+        *place = Some(text);
+    }
+}
+
+/// Whether the value of an error field says that there is one.
+fn is_error(hit: &Hit, json: &[u8]) -> bool {
+    match hit.kind {
+        Kind::String | Kind::True => hit.end > hit.start,
+        Kind::Number => number(hit.raw(json)).is_some_and(|code| code != 0.0),
+        Kind::Object | Kind::Array => !hit.raw(json)[1..hit.end - hit.start - 1].trim_ascii().is_empty(),
+        Kind::False | Kind::Null => false,
+    }
+}

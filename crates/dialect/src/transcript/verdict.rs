@@ -1,0 +1,96 @@
+//! How an answer ended, from all that was seen of it.
+
+use ttft_model::{ErrorClass, Failure, Outcome, Stamp};
+
+use super::{End, Mode, Transcript};
+
+impl Transcript {
+    /// Sets outcome and failure, and what can only be known at the end.
+    pub(super) fn conclude(&mut self, end: End, at: Stamp) {
+        let (outcome, failure) = self.verdict(end, at);
+        let answer = &mut self.body.reader.answer;
+        answer.outcome = Some(outcome);
+        answer.failure = failure;
+
+        // A server that tells queue and prefill tells its time to first token from arrival.
+        let timings = &mut answer.timings;
+        if let (None, Some(queue), Some(prefill)) = (timings.ttft_ms, timings.queue_ms, timings.prefill_ms) {
+            timings.ttft_ms = Some(queue + prefill);
+        }
+    }
+
+    fn verdict(&mut self, end: End, at: Stamp) -> (Outcome, Option<Failure>) {
+        if self.mode == Mode::ErrorPage {
+            return (Outcome::Error, Some(self.failure_of_status()));
+        }
+        let reader = &mut self.body.reader;
+        if let Some(failure) = reader.failure.take() {
+            return (Outcome::Error, Some(failure));
+        }
+        // Behind the terminator nothing can go wrong any more.
+        if !reader.answer.facts.terminator {
+            match end {
+                End::Cancelled => return (Outcome::Cancelled, None),
+                End::TimedOut(class) => {
+                    return (Outcome::Timeout, Some(Failure::new(class, self.progress(at))));
+                }
+                End::Failed(failure) => return (Outcome::Error, Some(failure)),
+                End::Clean | End::Reset => {}
+            }
+        }
+        if self.mode == Mode::Document {
+            return self.conclude_document(&end);
+        }
+        self.conclude_stream(&end)
+    }
+
+    fn conclude_stream(&mut self, end: &End) -> (Outcome, Option<Failure>) {
+        let reader = &mut self.body.reader;
+        let finished = reader.answer.facts.finish && !reader.has_open_choice();
+        if self.body.dialect.rules.finish_ends && finished {
+            reader.answer.ended = reader.answer.ended.or(reader.finished_at);
+        }
+        let facts = &reader.answer.facts;
+        if let (false, Some(message)) = (facts.finish, self.body.not_json.take()) {
+            return (Outcome::Error, Some(Failure::new(ErrorClass::InStreamError, message)));
+        }
+        if !facts.terminator && !finished {
+            return unfinished(end, facts.events, facts.malformed_events);
+        }
+        if reader.answer.first_token.is_none() && reader.answer.usage.output.unwrap_or(0) == 0 {
+            let message = "the stream ended as it should, but held no output";
+            return (Outcome::NoOutput, Some(Failure::new(ErrorClass::NoOutput, message)));
+        }
+        (Outcome::Ok, None)
+    }
+
+    /// How far the answer had come.
+    fn progress(&self, at: Stamp) -> String {
+        let answer = &self.body.reader.answer;
+        match (answer.last_token, self.last_byte) {
+            (Some(last), _) => format!(
+                "{} output events, the last one {:.0} ms before",
+                answer.events.len(),
+                (at.at() - last.at()).as_millis_f64()
+            ),
+            (None, Some(_)) => "bytes came, but no output".to_owned(),
+            (None, None) => "nothing came".to_owned(),
+        }
+    }
+}
+
+fn unfinished(end: &End, events: u32, malformed: u32) -> (Outcome, Option<Failure>) {
+    if *end == End::Reset {
+        let message = "the connection broke before the stream's end was announced";
+        return (Outcome::Truncated, Some(Failure::new(ErrorClass::Reset, message)));
+    }
+    if events > 0 && events == malformed {
+        let message = "no event could be understood";
+        return (Outcome::Error, Some(Failure::new(ErrorClass::Malformed, message)));
+    }
+    let message = match events {
+        0 => "the body ended without any event",
+        _ => "the body ended without a finish reason and without a terminator",
+    };
+    (Outcome::Truncated, Some(Failure::new(ErrorClass::Truncated, message)))
+}
