@@ -87,8 +87,12 @@ impl Column {
 impl Cell {
     fn data_type(&self) -> DataType {
         match self {
-            Self::RequestId | Self::TraceId | Self::SpanId => DataType::Utf8,
-            Self::PlanName(_) | Self::Word(..) | Self::Text(..) => DataType::Utf8,
+            Self::RequestId
+            | Self::TraceId
+            | Self::SpanId
+            | Self::PlanName(_)
+            | Self::Word(..)
+            | Self::Text(..) => DataType::Utf8,
             Self::Bool(..) => DataType::Boolean,
             Self::Unsigned(Width::U8, ..) => DataType::UInt8,
             Self::Unsigned(Width::U16, ..) => DataType::UInt16,

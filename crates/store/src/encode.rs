@@ -119,8 +119,12 @@ impl Builder {
             Cell::ChoiceFirstToken | Cell::EventTimes => Self::ListI64(list(cell, Int64Builder::new())),
             Cell::EventTokens => Self::ListU32(list(cell, UInt32Builder::new())),
             Cell::EventClass => Self::ListU8(list(cell, UInt8Builder::new())),
-            Cell::RequestId | Cell::TraceId | Cell::SpanId => Self::Text(StringBuilder::new()),
-            Cell::PlanName(_) | Cell::Word(..) | Cell::Text(..) => Self::Text(StringBuilder::new()),
+            Cell::RequestId
+            | Cell::TraceId
+            | Cell::SpanId
+            | Cell::PlanName(_)
+            | Cell::Word(..)
+            | Cell::Text(..) => Self::Text(StringBuilder::new()),
         }
     }
 

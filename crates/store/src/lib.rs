@@ -6,18 +6,24 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+mod decode;
 mod encode;
 mod error;
 mod files;
 mod folder;
 mod journal;
+mod layout;
+mod reader;
 pub mod redact;
 mod schema;
+mod stream;
 mod writer;
 
 pub use error::StoreError;
 pub use files::{replace_file, write_json};
 pub use folder::{Place, folder_name, names};
 pub use journal::Appended;
+pub use layout::Events;
+pub use reader::{RUN_SCHEMA, RequestReader, StoredRun, read_run};
 pub use schema::{REQUESTS_SCHEMA, RequestsInfo};
 pub use writer::{Finished, RunFolder};

@@ -1,0 +1,103 @@
+//! How the columns that we know lie in a file, and which bytes of a batch they need.
+
+use std::sync::Arc;
+
+use arrow_ipc::RecordBatch;
+use arrow_schema::{DataType, Schema, SchemaRef};
+
+use crate::columns::{COLUMNS, Cell, Column};
+
+/// Whether the lists over output events are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Events {
+    /// Every event of every answer.
+    Load,
+    /// None: [`ttft_model::EventLog`] stays empty, and most of the file's bytes are not even read.
+    Skip,
+}
+
+/// The way from a file's schema to ours.
+pub(crate) struct Layout {
+    /// The file's schema.
+    pub(crate) schema: SchemaRef,
+    /// Indices of the columns to read, ascending.
+    pub(crate) projection: Vec<usize>,
+    /// Our columns, and where each lies among those read.
+    pub(crate) columns: Vec<(&'static Column, usize)>,
+}
+
+impl Layout {
+    /// Finds our columns. The message says what is missing.
+    pub(crate) fn find(schema: Schema, events: Events) -> Result<Self, String> {
+        let mut found = Vec::new();
+        for column in COLUMNS {
+            if matches!(column.cell, Cell::PlanName(_)) || (events == Events::Skip && column.is_of_events()) {
+                continue;
+            }
+            match schema.index_of(column.name) {
+                Ok(index) if schema.field(index).data_type().equals_datatype(column.field().data_type()) => {
+                    found.push((column, index));
+                }
+                Ok(index) => {
+                    let is = schema.field(index).data_type();
+                    return Err(format!(
+                        "column `{}` is {is}, not {}",
+                        column.name,
+                        column.field().data_type()
+                    ));
+                }
+                Err(_) if column.required => return Err(format!("column `{}` is missing", column.name)),
+                // Added to the schema after this file was written.
+                Err(_) => {}
+            }
+        }
+        let mut projection: Vec<usize> = found.iter().map(|(_, index)| *index).collect();
+        projection.sort_unstable();
+        let place = |index: usize| projection.binary_search(&index).unwrap_or_default();
+        let columns = found.iter().map(|(column, index)| (*column, place(*index))).collect();
+        Ok(Self { columns, schema: Arc::new(schema), projection })
+    }
+
+    /// Bytes of a batch's body up to the end of the last column read. Also checks what Arrow's decoder takes on
+    /// trust: that no buffer lies outside the body, and that no count is absurd.
+    pub(crate) fn body_needed(&self, batch: &RecordBatch<'_>, body_len: u64) -> Result<u64, String> {
+        let (Some(buffers), Some(nodes)) = (batch.buffers(), batch.nodes()) else {
+            return Err("a batch without buffers".to_owned());
+        };
+        let most_rows = body_len.saturating_mul(8);
+        let is_count = |n: i64| u64::try_from(n).is_ok_and(|n| n <= most_rows);
+        if !is_count(batch.length())
+            || nodes.iter().any(|n| !is_count(n.length()) || !is_count(n.null_count()))
+        {
+            return Err("a batch with more rows than bytes".to_owned());
+        }
+        let ends = buffers.iter().map(|buffer| {
+            let (from, len) = (u64::try_from(buffer.offset()).ok()?, u64::try_from(buffer.length()).ok()?);
+            from.checked_add(len).filter(|end| *end <= body_len)
+        });
+        let ends: Vec<u64> = ends.collect::<Option<_>>().ok_or("a buffer outside of its batch")?;
+
+        let mut needed = 0;
+        let mut rest = ends.as_slice();
+        for (index, field) in self.schema.fields().iter().enumerate() {
+            let Some(count) = buffers_of(field.data_type()) else { return Ok(body_len) };
+            let (own, after) = rest.split_at_checked(count).ok_or("a batch with too few buffers")?;
+            rest = after;
+            if self.projection.binary_search(&index).is_ok() {
+                needed = own.iter().copied().fold(needed, u64::max);
+            }
+        }
+        Ok(needed)
+    }
+}
+
+/// Buffers of a column of that type; `None` for types that no column of this version has.
+fn buffers_of(data_type: &DataType) -> Option<usize> {
+    match data_type {
+        DataType::Utf8 => Some(3),
+        DataType::Boolean => Some(2),
+        DataType::List(item) => Some(2 + buffers_of(item.data_type())?),
+        primitive if primitive.is_primitive() => Some(2),
+        _ => None,
+    }
+}
