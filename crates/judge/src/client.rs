@@ -88,7 +88,7 @@ impl ClientFold {
             (metrics::send_lag(r), &mut self.send_lag),
             (metrics::dispatch_lag(r), &mut self.dispatch_lag),
         ] {
-            value.into_iter().for_each(|value| samples.push(value));
+            samples.extend(value);
         }
         self.read_lag_max = self.read_lag_max.max(r.read_lag_max);
         self.client_errors += u64::from(r.failure().is_some_and(|f| f.class == ErrorClass::Client));

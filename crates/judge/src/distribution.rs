@@ -208,9 +208,7 @@ mod tests {
     use super::*;
 
     fn of(values: impl IntoIterator<Item = f64>, failed: u64) -> Distribution {
-        let mut samples = Samples::default();
-        values.into_iter().for_each(|v| samples.push(v));
-        Distribution::new(&samples, 0, failed, Independence::Independent)
+        Distribution::new(&values.into_iter().collect(), 0, failed, Independence::Independent)
     }
 
     #[test]

@@ -217,7 +217,7 @@ impl<'a> StageFold<'a> {
     fn choose(&self) -> (WindowChoice, Option<&'static str>) {
         let users = match self.stage.load {
             ttft_model::Load::Closed { concurrency, .. } => u64::from(concurrency),
-            _ => 1,
+            ttft_model::Load::Open { .. } => 1,
         };
         let reason = if self.window.dry.is_some_and(|dry| dry <= self.window.reached) {
             "the asked load was never held: there is no steady window"
@@ -255,11 +255,13 @@ impl Latencies {
         self.requests += 1;
         self.metrics.resize_with(METRICS.len(), Samples::default);
         for (metric, samples) in METRICS.iter().zip(&mut self.metrics) {
-            (metric.of)(r).into_iter().for_each(|value| samples.push(value));
+            samples.extend((metric.of)(r));
         }
         let before = [self.gaps[0].len(), self.gaps[1].len()];
         for gap in metrics::gaps(r) {
-            gap.itl.into_iter().for_each(|itl| self.gaps[0].push_many(itl, gap.weight));
+            if let Some(itl) = gap.itl {
+                self.gaps[0].push_many(itl, gap.weight);
+            }
             self.gaps[1].push(gap.ms);
         }
         for ((samples, before), without) in self.gaps.iter().zip(before).zip(&mut self.without_gaps) {
@@ -373,3 +375,6 @@ impl Failures {
         FailureGroup { class, n: self.n, status, message, message_n }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,8 @@ mod distribution;
 mod error;
 mod finding;
 mod fold;
+#[cfg(test)]
+mod golden;
 mod goodput;
 pub mod interval;
 pub mod metrics;

@@ -117,7 +117,7 @@ impl Samples {
         Sorted::Binned(bins.collect())
     }
 
-    /// Mean and sum of squared differences of the union (Chan, Golub and LeVeque 1979).
+    /// Mean and sum of squared differences of the union (Chan, Golub and `LeVeque` 1979).
     fn merge_moments(&mut self, n: u64, mean: f64, squares: f64) {
         let (ours, theirs) = (self.n as f64, n as f64);
         let (all, delta) = (ours + theirs, mean - self.mean);
@@ -130,6 +130,22 @@ impl Samples {
         for value in std::mem::take(&mut self.exact) {
             *self.bins.entry(bin(value)).or_default() += 1;
         }
+    }
+}
+
+impl Extend<f64> for Samples {
+    fn extend<I: IntoIterator<Item = f64>>(&mut self, values: I) {
+        for value in values {
+            self.push(value);
+        }
+    }
+}
+
+impl FromIterator<f64> for Samples {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let mut samples = Self::default();
+        samples.extend(values);
+        samples
     }
 }
 
@@ -197,11 +213,7 @@ mod tests {
 
         #[test]
         fn merged_is_as_pushed_one_by_one(a in prop::collection::vec(0f64..1e4, 0..40), b in prop::collection::vec(0f64..1e4, 0..40)) {
-            let of = |values: &[f64]| {
-                let mut samples = Samples::default();
-                values.iter().for_each(|v| samples.push(*v));
-                samples
-            };
+            let of = |values: &[f64]| values.iter().copied().collect::<Samples>();
             let mut merged = of(&a);
             merged.merge(&of(&b));
             let all = of(&[a, b].concat());
