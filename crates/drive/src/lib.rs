@@ -1,1 +1,26 @@
-//! The run: schedule, workers, requests, records.
+//! The run: from a plan to a stream of records.
+//!
+//! One worker thread per core, each with its own event loop, sockets, timer and randomness; nothing is shared on the
+//! way of a request but one counter of the stage. A conductor thread starts the stages; whoever called [`start`]
+//! receives [`Message`]s and stores them.
+
+#![forbid(unsafe_code)]
+
+mod alarm;
+mod arrivals;
+mod attempt;
+mod conductor;
+mod deadline;
+mod ids;
+mod load;
+mod maker;
+mod message;
+mod single;
+mod stage_job;
+mod worker;
+
+pub use arrivals::Arrivals;
+pub use conductor::{Job, Running, start};
+pub use maker::{MakeError, RequestMaker};
+pub use message::{Message, Progress, Stop};
+pub use single::{Single, get, single};

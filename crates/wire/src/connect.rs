@@ -72,6 +72,11 @@ impl Connector {
         }
     }
 
+    /// The protocol that its connections speak.
+    pub fn http(&self) -> HttpVersion {
+        self.options.http
+    }
+
     /// Steps of the wall clock that this worker's sockets have seen.
     pub fn wall_steps(&self) -> u32 {
         self.wall.borrow().steps()

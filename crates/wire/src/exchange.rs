@@ -100,6 +100,16 @@ pub async fn send(
     }
 }
 
+/// Opens a connection and puts it into the pool, for a request to come.
+pub async fn open(connector: &Connector, pool: &Rc<Pool>, target: &Target) -> Result<(), WireError> {
+    let made = connector.connect(target).await?;
+    match connector.options.http {
+        HttpVersion::H1 => pool.give(H1::handshake(made).await?),
+        HttpVersion::H2 => pool.offer(&H2::handshake(made).await?),
+    }
+    Ok(())
+}
+
 async fn send_h1(
     connector: &Connector,
     pool: &Rc<Pool>,

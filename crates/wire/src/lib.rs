@@ -23,7 +23,7 @@ mod tls;
 
 pub use connect::{ConnectOptions, Connector};
 pub use error::WireError;
-pub use exchange::{Chunk, Request, Response, Sending, send};
+pub use exchange::{Chunk, Request, Response, Sending, open, send};
 pub use pool::Pool;
 pub use resolve::Resolver;
 pub use target::{Target, TargetError};

@@ -31,6 +31,11 @@ impl Pool {
         self.idle.borrow().len()
     }
 
+    /// How many HTTP/2 connections are open here.
+    pub fn shared(&self) -> usize {
+        self.shared.borrow().len()
+    }
+
     /// Closes what rests here.
     pub fn clear(&self) {
         self.idle.borrow_mut().clear();

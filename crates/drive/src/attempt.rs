@@ -1,0 +1,197 @@
+//! One request, from its start to its record.
+
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::futures::Notified;
+use ttft_dialect::{Dialect, End, Options, Transcript};
+use ttft_kernel::mono_now;
+use ttft_model::{Doubt, ErrorClass, Failure, Nanos, Outcome, Record, Stamp, Timeouts, TokenSource};
+use ttft_wire::{Connector, Pool, Request, Response, Sending, Target, WireError, send};
+
+use crate::deadline::{Deadline, Raced};
+
+/// Where a request goes and how its answer is read.
+pub(crate) struct Lane {
+    pub connector: Connector,
+    pub target: Target,
+    pub dialect: Arc<Dialect>,
+    pub timeouts: Timeouts,
+}
+
+/// What the caller may want beside the record.
+#[derive(Debug, Default)]
+pub(crate) struct Extras {
+    /// Response headers.
+    pub headers: Option<http::HeaderMap>,
+    /// Text of the answer, when it was kept.
+    pub text: String,
+}
+
+/// Sends `request` and reads its answer into `record`, whose ids and `scheduled` are set. Takes `started` itself.
+pub(crate) async fn attempt(
+    lane: &Lane,
+    pool: &Rc<Pool>,
+    request: &Request,
+    mut cancelled: Pin<&mut Notified<'_>>,
+    options: Options,
+    record: &mut Record,
+) -> Extras {
+    let mut transcript = Transcript::new(lane.dialect.clone(), options);
+    let mut sending = Sending::default();
+    let mut extras = Extras::default();
+    record.request_bytes = request.body.len() as u64;
+    record.phases.started = mono_now();
+    let mut deadline = Deadline::new(record.phases.started, lane.timeouts);
+
+    let head = {
+        let sent = pin!(send(&lane.connector, pool, &lane.target, request, &mut sending));
+        deadline.race(cancelled.as_mut(), sent).await
+    };
+    let (end, at) = match head {
+        Raced::Done(Ok(mut response)) => {
+            take_sending(record, &sending);
+            take_head(record, &response, &mut transcript);
+            let (end, at) = read_body(&mut response, cancelled, &mut deadline, &mut transcript, record).await;
+            take_end(record, &response);
+            if end == End::Clean {
+                extras.headers = Some(response.headers.clone()).filter(|_| options.keep_text);
+                response.recycle();
+            }
+            (end, at)
+        }
+        Raced::Done(Err(error)) => {
+            take_sending(record, &sending);
+            (End::Failed(failure(error)), Stamp::user(mono_now()))
+        }
+        given_up => {
+            sending.capture();
+            take_sending(record, &sending);
+            (given_up_end(&given_up, &deadline), Stamp::user(mono_now()))
+        }
+    };
+    if options.keep_text {
+        transcript.text().clone_into(&mut extras.text);
+    }
+    record.answer = transcript.finish(end, at);
+    if let Some(failure) = &mut record.answer.failure
+        && record.answer.outcome == Some(Outcome::Timeout)
+    {
+        failure.message = deadline.message();
+    }
+    record.finished = at.at();
+    settle(record);
+    extras
+}
+
+async fn read_body(
+    response: &mut Response,
+    mut cancelled: Pin<&mut Notified<'_>>,
+    deadline: &mut Deadline,
+    transcript: &mut Transcript,
+    record: &mut Record,
+) -> (End, Stamp) {
+    loop {
+        match deadline.race(cancelled.as_mut(), response.chunk()).await {
+            Raced::Done(Some(Ok(chunk))) => {
+                record.response_bytes += chunk.bytes.len() as u64;
+                transcript.on_body(&chunk.bytes, chunk.read, chunk.stamp);
+                if transcript.has_output() {
+                    if record.tcp_first.is_none() {
+                        record.tcp_first = response.tcp_facts();
+                    }
+                    deadline.progressed(chunk.stamp.user);
+                }
+                if transcript.is_complete() {
+                    return (End::Clean, chunk.stamp);
+                }
+            }
+            Raced::Done(None) => return (End::Clean, response.last_stamp()),
+            Raced::Done(Some(Err(error))) => {
+                let end =
+                    if error.class == ErrorClass::Reset { End::Reset } else { End::Failed(failure(error)) };
+                return (end, response.last_stamp());
+            }
+            given_up => return (given_up_end(&given_up, deadline), Stamp::user(mono_now())),
+        }
+    }
+}
+
+fn given_up_end<T>(raced: &Raced<T>, deadline: &Deadline) -> End {
+    match raced {
+        Raced::TimedOut => End::TimedOut(deadline.class()),
+        _ => End::Cancelled,
+    }
+}
+
+fn failure(error: WireError) -> Failure {
+    Failure::new(error.class, error.message)
+}
+
+fn take_sending(record: &mut Record, sending: &Sending) {
+    let phases = &mut record.phases;
+    phases.dns_done = sending.dns_done;
+    phases.tcp_done = sending.tcp_done;
+    phases.tls_done = sending.tls_done;
+    phases.connected = sending.connected;
+    phases.sent_first = sending.sent_first;
+    phases.sent = sending.sent;
+    record.connection = sending.connection;
+}
+
+fn take_head(record: &mut Record, response: &Response, transcript: &mut Transcript) {
+    let header = |name: &str| response.headers.get(name).and_then(|value| value.to_str().ok());
+    record.status = Some(response.status);
+    record.phases.headers = Some(response.head);
+    (record.phases.sent_device, record.phases.acked) = response.transmit_stamps();
+    record.id_echoed = header("x-request-id").is_some_and(|echo| echo.parse() == Ok(record.id));
+    record.retry_after_s = header("retry-after").and_then(|seconds| seconds.parse().ok());
+    transcript.on_head(response.status, header("content-type"), header("content-encoding"));
+}
+
+fn take_end(record: &mut Record, response: &Response) {
+    record.read_lag_max = response.lag_max();
+    record.tcp_end = response.tcp_facts();
+}
+
+/// Sets what follows from the whole.
+fn settle(record: &mut Record) {
+    let answer = &record.answer;
+    if answer.usage.output.is_some() {
+        record.token_source = TokenSource::Usage;
+    }
+    let stamps = [record.phases.headers, answer.first_token, answer.last_token];
+    let mut doubt = Doubt::default();
+    if stamps.into_iter().flatten().any(|stamp| stamp.kernel.is_none()) {
+        doubt.add(Doubt::NO_KERNEL_STAMP);
+    }
+    if answer.facts.first_token_coalesced {
+        doubt.add(Doubt::FIRST_TOKEN_COALESCED);
+    }
+    if let (Some(first), Some(end)) = (record.tcp_first, record.tcp_end) {
+        if end.out_of_order > first.out_of_order {
+            doubt.add(Doubt::OUT_OF_ORDER);
+        }
+        if end.retransmits > first.retransmits {
+            doubt.add(Doubt::RETRANSMITTED);
+        }
+    }
+    if record.connection.http == 2 {
+        doubt.add(Doubt::SHARED_CONNECTION);
+    }
+    record.doubt.add(doubt);
+    record.finished = record.finished.max(record.phases.started);
+}
+
+/// A record with ids, before it is sent.
+pub(crate) fn blank(scheduled: Nanos, random: &mut impl rand::Rng) -> Record {
+    let mut record = Record {
+        id: crate::ids::request_id(ttft_kernel::real_now(), random),
+        trace: crate::ids::trace_id(random),
+        attempt: 1,
+        ..Record::default()
+    };
+    record.phases.scheduled = scheduled;
+    record
+}

@@ -1,0 +1,131 @@
+//! The two shapes of load: users that wait for their answers, and arrivals that do not.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use ttft_kernel::mono_now;
+use ttft_model::{Arrival, Load, Nanos};
+
+use crate::Arrivals;
+use crate::stage_job::StageJob;
+use crate::worker::Worker;
+
+/// Runs this worker's part of a stage that starts at `start`, until its last request has ended.
+pub(crate) async fn run_load(worker: &Rc<Worker>, job: &Arc<StageJob>, start: Nanos) {
+    let deadline = job.duration.map(|duration| start + duration);
+    match job.load {
+        Load::Closed { concurrency, ramp_up } => {
+            for user in (0..concurrency).filter(|user| user % worker.count == worker.index) {
+                let begin = start + Nanos(ramp_up.0.0 / i64::from(concurrency.max(1)) * i64::from(user));
+                worker.spawn(closed_user(worker.clone(), job.clone(), begin, deadline));
+            }
+        }
+        Load::Open { rate, arrival, max_in_flight } => {
+            let limit = max_in_flight.map(|limit| (limit / worker.count).max(1));
+            let arrivals = OpenLoop { start, deadline, rate, arrival, limit };
+            worker.spawn(arrivals.run(worker.clone(), job.clone()));
+        }
+    }
+    finish(worker, job, deadline).await;
+}
+
+/// Waits for the end of all requests; gives them up when the drain is over or the run is told to stop at once.
+async fn finish(worker: &Worker, job: &StageJob, deadline: Option<Nanos>) {
+    let give_up = async {
+        let stopped = async {
+            worker.stop.ending().await;
+            worker.alarm.until(mono_now() + job.drain).await;
+        };
+        let drained = async {
+            match deadline {
+                Some(deadline) => worker.alarm.until(deadline + job.drain).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stopped => {}
+            () = drained => {}
+            () = worker.stop.now() => {}
+        }
+    };
+    tokio::select! {
+        () = worker.all_done() => return,
+        () = give_up => {}
+    }
+    while worker.active() > 0 {
+        worker.cancel.notify_waiters();
+        // A request that was between two waits when it was told is told again.
+        let again = worker.alarm.until(mono_now() + Nanos::from_millis(5));
+        tokio::select! { () = worker.all_done() => {} () = again => {} }
+    }
+}
+
+/// One user: sends its next request when the last answer has ended.
+async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadline: Option<Nanos>) {
+    let pool = worker.pool_for_user();
+    tokio::select! {
+        biased;
+        () = worker.alarm.until(begin) => {}
+        () = worker.stop.ending() => {}
+    }
+    let mut scheduled = begin;
+    loop {
+        let now = mono_now();
+        let over = worker.stop.is_ending() || deadline.is_some_and(|deadline| now >= deadline);
+        let Some(number) = (!over).then(|| job.take()).flatten() else {
+            job.ran_dry(now);
+            return;
+        };
+        scheduled = worker.request(&job, &pool, number, scheduled).await;
+    }
+}
+
+/// Arrivals at given instants.
+struct OpenLoop {
+    start: Nanos,
+    deadline: Option<Nanos>,
+    rate: f64,
+    arrival: Arrival,
+    /// Most requests that this worker has in flight.
+    limit: Option<u32>,
+}
+
+impl OpenLoop {
+    async fn run(self, worker: Rc<Worker>, job: Arc<StageJob>) {
+        let places = self.limit.map(|limit| Arc::new(Semaphore::new(limit as usize)));
+        let pool = worker.pool_for_user();
+        // Every worker walks the same sequence and sends its share of it.
+        let arrivals = Arrivals::new(self.rate, self.arrival, job.seed);
+        for (number, offset) in (0..job.requests).zip(arrivals) {
+            let due = self.start + offset;
+            if self.deadline.is_some_and(|deadline| due >= deadline) {
+                break;
+            }
+            if number % u64::from(worker.count) != u64::from(worker.index) {
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = worker.alarm.until(due) => {}
+                () = worker.stop.ending() => break,
+            }
+            let place = match &places {
+                Some(places) => tokio::select! {
+                    place = places.clone().acquire_owned() => place.ok(),
+                    () = worker.stop.ending() => break,
+                },
+                None => None,
+            };
+            if worker.stop.is_ending() {
+                break;
+            }
+            let (one, job, pool) = (worker.clone(), job.clone(), pool.clone());
+            worker.spawn(async move {
+                one.request(&job, &pool, number, due).await;
+                drop(place);
+            });
+        }
+        job.ran_dry(self.deadline.unwrap_or(Nanos(i64::MAX)).min(mono_now()));
+    }
+}

@@ -1,0 +1,139 @@
+//! Requests of one workload, made cheaply: everything that does not change is made once.
+
+use bytes::Bytes;
+use http::header::{HeaderName, HeaderValue, InvalidHeaderName, InvalidHeaderValue};
+use http::{HeaderMap, Method};
+use serde_json::Value;
+use ttft_dialect::{BodyTemplate, Dialect, Prompt, RequestSpec};
+use ttft_model::{CachePolicy, Endpoint, RequestId, TraceId, Workload};
+use ttft_plan::{PromptError, Prompts};
+use ttft_wire::Request;
+
+use crate::ids::traceparent;
+
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// A plan whose requests cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum MakeError {
+    /// A header's name.
+    #[error("`{0}` is no header name")]
+    HeaderName(String, #[source] InvalidHeaderName),
+    /// A header's value; it may be secret and is not shown.
+    #[error("the value of header `{0}` holds characters that no header may have (a line end?)")]
+    HeaderValue(String, #[source] InvalidHeaderValue),
+    /// The extra body.
+    #[error("the extra body is not a JSON object: {0}")]
+    Body(String),
+    /// The prompts.
+    #[error(transparent)]
+    Prompts(#[from] PromptError),
+}
+
+/// Makes the requests of one workload.
+#[derive(Debug)]
+pub struct RequestMaker {
+    headers: HeaderMap,
+    template: BodyTemplate,
+    spec: RequestSpec,
+    prompts: Prompts,
+    salted: bool,
+    /// With a warm cache, this many prompts are used over and over.
+    distinct: Option<u64>,
+}
+
+impl RequestMaker {
+    /// Everything that the requests of `workload` share. `key` is the API key; `warm_prompts` is how many prompts the
+    /// warm-up sends.
+    pub fn new(
+        dialect: &Dialect,
+        endpoint: &Endpoint,
+        workload: &Workload,
+        key: Option<&str>,
+        seed: u64,
+        warm_prompts: u64,
+    ) -> Result<Self, MakeError> {
+        let extra = workload.body_json.as_deref().map(parse_extra).transpose()?;
+        let spec = RequestSpec {
+            model: endpoint.model.clone().unwrap_or_default(),
+            prompt: Prompt::Text(String::new()),
+            max_tokens: Some(u64::from(workload.max_tokens)),
+            ignore_eos: workload.ignore_eos,
+            stream: true,
+            extra,
+        };
+        Ok(Self {
+            headers: headers(dialect, endpoint, key)?,
+            template: dialect.template(&spec),
+            spec,
+            prompts: Prompts::load(&workload.prompt, seed)?,
+            salted: workload.cache == CachePolicy::Cold,
+            distinct: (workload.cache == CachePolicy::Warm).then_some(warm_prompts.max(1)),
+        })
+    }
+
+    /// Request number `number`. `text` is room for the prompt, used again from call to call.
+    pub(crate) fn make(
+        &self,
+        dialect: &Dialect,
+        number: u64,
+        id: RequestId,
+        trace: &TraceId,
+        text: &mut String,
+    ) -> Request {
+        let id_text = id.to_string();
+        let number = self.distinct.map_or(number, |distinct| number % distinct);
+        let body = match self.prompts.write(number, self.salted.then_some(id_text.as_str()), text) {
+            None => self.template.fill(text),
+            Some(messages) => {
+                let messages = if self.salted { salted(messages, &id_text) } else { messages.clone() };
+                let spec = RequestSpec { prompt: Prompt::Messages(messages), ..self.spec.clone() };
+                dialect.request_body(&spec)
+            }
+        };
+        let mut headers = self.headers.clone();
+        // Both are made of hexadecimal digits and hyphens.
+        if let (Ok(id), Ok(parent)) =
+            (HeaderValue::try_from(id_text), HeaderValue::from_bytes(&traceparent(trace)))
+        {
+            headers.insert(REQUEST_ID.clone(), id);
+            headers.insert(TRACEPARENT.clone(), parent);
+        }
+        Request { method: Method::POST, headers, body: Bytes::from(body) }
+    }
+}
+
+fn parse_extra(text: &str) -> Result<Value, MakeError> {
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err(MakeError::Body("write it as {\"field\": value}".to_owned())),
+        Err(error) => Err(MakeError::Body(error.to_string())),
+    }
+}
+
+fn headers(dialect: &Dialect, endpoint: &Endpoint, key: Option<&str>) -> Result<HeaderMap, MakeError> {
+    let mut headers = HeaderMap::new();
+    let fixed = [
+        ("accept".to_owned(), "text/event-stream, application/json".to_owned()),
+        ("accept-encoding".to_owned(), "identity".to_owned()),
+        ("user-agent".to_owned(), concat!("ttft/", env!("CARGO_PKG_VERSION")).to_owned()),
+    ];
+    let own = endpoint.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
+    for (name, value) in fixed.into_iter().chain(dialect.headers(key)).chain(own) {
+        let parsed = HeaderName::try_from(&name).map_err(|e| MakeError::HeaderName(name.clone(), e))?;
+        let mut value = HeaderValue::try_from(value).map_err(|e| MakeError::HeaderValue(name, e))?;
+        value.set_sensitive(parsed == http::header::AUTHORIZATION);
+        headers.insert(parsed, value);
+    }
+    Ok(headers)
+}
+
+/// The conversation with the salt at the front of its first text.
+fn salted(messages: &Value, salt: &str) -> Value {
+    let mut messages = messages.clone();
+    if let Some(Value::String(first)) = messages.get_mut(0).and_then(|message| message.get_mut("content")) {
+        first.insert_str(0, &format!("[{salt}] "));
+    }
+    messages
+}

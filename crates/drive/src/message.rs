@@ -1,0 +1,117 @@
+//! What a run tells while it runs, and how it is told to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+use ttft_model::{Nanos, Record, StageWindow};
+
+/// News of a run, in order.
+#[derive(Debug)]
+pub enum Message {
+    /// Requests that have ended.
+    Records(Vec<Record>),
+    /// The warm-up began.
+    WarmUp {
+        /// Requests it will send.
+        requests: u64,
+    },
+    /// A stage began.
+    StageBegan {
+        /// Index into the plan's stages.
+        stage: u32,
+        /// When.
+        start: Nanos,
+    },
+    /// A stage is over.
+    StageEnded(StageWindow),
+    /// All is over; nothing follows.
+    Ended {
+        /// The run was told to stop before its end.
+        interrupted: bool,
+        /// Steps of the wall clock that a worker saw.
+        wall_steps: u32,
+        /// Whether all workers got real-time scheduling.
+        realtime: bool,
+    },
+    /// A worker could not start; the run ends.
+    Failed(String),
+}
+
+/// Counters for whoever watches. Written by all workers, one relaxed addition a request.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Requests begun in the current stage.
+    pub started: AtomicU64,
+    /// Requests ended well.
+    pub ok: AtomicU64,
+    /// Requests ended otherwise.
+    pub failed: AtomicU64,
+    /// Tokens generated, as far as servers told.
+    pub tokens: AtomicU64,
+}
+
+impl Progress {
+    /// Begins to count anew.
+    pub(crate) fn reset(&self) {
+        for counter in [&self.started, &self.ok, &self.failed, &self.tokens] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Stops a run. Cheap to copy; may be used from any thread.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<Flags>);
+
+#[derive(Debug, Default)]
+struct Flags {
+    ending: AtomicBool,
+    now: AtomicBool,
+    changed: Notify,
+}
+
+impl Stop {
+    /// Starts no more requests; those under way may end within the plan's drain time.
+    pub fn in_order(&self) {
+        self.0.ending.store(true, Ordering::Release);
+        self.0.changed.notify_waiters();
+    }
+
+    /// Gives up the requests under way as well. Their records are kept.
+    pub fn at_once(&self) {
+        self.0.now.store(true, Ordering::Release);
+        self.in_order();
+    }
+
+    /// Whether no more requests may start.
+    pub fn is_ending(&self) -> bool {
+        self.0.ending.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_now(&self) -> bool {
+        self.0.now.load(Ordering::Acquire)
+    }
+
+    /// Completes when no more requests may start.
+    pub(crate) async fn ending(&self) {
+        self.wait(Self::is_ending).await;
+    }
+
+    /// Completes when requests under way must be given up.
+    pub(crate) async fn now(&self) {
+        self.wait(Self::is_now).await;
+    }
+
+    async fn wait(&self, holds: impl Fn(&Self) -> bool) {
+        loop {
+            let changed = self.0.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if holds(self) {
+                return;
+            }
+            changed.await;
+        }
+    }
+}

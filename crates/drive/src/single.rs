@@ -1,0 +1,91 @@
+//! One request outside a run: for `check`, and for asking a server what it has.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Method};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::Notify;
+use ttft_dialect::{Dialect, Options};
+use ttft_kernel::{mono_now, real_now};
+use ttft_model::{ErrorClass, Record, Resolve, Timeouts};
+use ttft_wire::{ConnectOptions, Connector, Pool, Request, Resolver, Sending, Target, WireError, send};
+
+use crate::attempt::{Lane, attempt, blank};
+use crate::maker::RequestMaker;
+
+/// What one request brought.
+#[derive(Debug, Clone)]
+pub struct Single {
+    /// The record.
+    pub record: Record,
+    /// Response headers, when the answer ended well.
+    pub headers: Option<HeaderMap>,
+    /// Text of the answer.
+    pub text: String,
+}
+
+/// Sends `count` requests one after another on kept connections, and keeps their text.
+pub fn single(
+    target: &Target,
+    dialect: &Arc<Dialect>,
+    connect: &ConnectOptions,
+    resolve: &[Resolve],
+    timeouts: Timeouts,
+    maker: &RequestMaker,
+    count: u64,
+) -> std::io::Result<Vec<Single>> {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+    Ok(runtime.block_on(async {
+        let connector = Connector::new(connect.clone(), Resolver::new(resolve), 0, 1);
+        let lane = Lane { connector, target: target.clone(), dialect: dialect.clone(), timeouts };
+        let pool = Pool::keeping();
+        let cancel = Notify::new();
+        let mut random = SmallRng::seed_from_u64(real_now() as u64);
+        let mut singles = Vec::new();
+        for number in 0..count {
+            let mut record = blank(mono_now(), &mut random);
+            record.seq = number;
+            let request = maker.make(dialect, number, record.id, &record.trace, &mut String::new());
+            let cancelled = std::pin::pin!(cancel.notified());
+            let extras =
+                attempt(&lane, &pool, &request, cancelled, Options { keep_text: true }, &mut record).await;
+            singles.push(Single { record, headers: extras.headers, text: extras.text });
+        }
+        singles
+    }))
+}
+
+/// The status and body of a GET, at most `limit` bytes of it.
+pub fn get(
+    target: &Target,
+    connect: &ConnectOptions,
+    resolve: &[Resolve],
+    headers: HeaderMap,
+    limit: usize,
+) -> Result<(u16, Vec<u8>), WireError> {
+    let fail = |e: std::io::Error| WireError { class: ErrorClass::Client, message: e.to_string() };
+    let runtime =
+        Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).map_err(fail)?;
+    runtime.block_on(async {
+        let connector = Connector::new(connect.clone(), Resolver::new(resolve), 0, 1);
+        let request = Request { method: Method::GET, headers, body: bytes::Bytes::new() };
+        let exchange = async {
+            let mut response =
+                send(&connector, &Pool::discarding(), target, &request, &mut Sending::default()).await?;
+            let mut body = Vec::new();
+            while body.len() < limit
+                && let Some(chunk) = response.chunk().await
+            {
+                body.extend_from_slice(&chunk?.bytes);
+            }
+            body.truncate(limit);
+            Ok((response.status, body))
+        };
+        tokio::time::timeout(connect.timeout, exchange).await.unwrap_or_else(|_| {
+            let message = format!("no answer from {} in time", target.peer());
+            Err(WireError { class: ErrorClass::TimeoutTotal, message })
+        })
+    })
+}

@@ -1,0 +1,92 @@
+//! One stage as the workers see it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use ttft_model::{Load, Nanos};
+
+use crate::RequestMaker;
+
+/// A stage under way, shared by all workers. The counters are touched once or twice a request.
+#[derive(Debug)]
+pub(crate) struct StageJob {
+    pub index: u32,
+    pub workload: u32,
+    pub warmup: bool,
+    pub load: Load,
+    pub maker: Arc<RequestMaker>,
+    /// Requests to send; all that fit into the time when unlimited.
+    pub requests: u64,
+    /// No request starts later than this after the stage's start.
+    pub duration: Option<Nanos>,
+    /// How long requests under way may go on after that.
+    pub drain: Nanos,
+    pub seed: u64,
+    next: AtomicU64,
+    in_flight: AtomicU32,
+    max_in_flight: AtomicU32,
+    dry: AtomicI64,
+}
+
+impl StageJob {
+    #[expect(clippy::too_many_arguments, reason = "a plain constructor of the fields above")]
+    pub(crate) fn new(
+        index: u32,
+        workload: u32,
+        warmup: bool,
+        load: Load,
+        maker: Arc<RequestMaker>,
+        requests: Option<u64>,
+        duration: Option<Nanos>,
+        drain: Nanos,
+        seed: u64,
+    ) -> Self {
+        Self {
+            index,
+            workload,
+            warmup,
+            load,
+            maker,
+            requests: requests.unwrap_or(u64::MAX),
+            duration,
+            drain,
+            seed,
+            next: AtomicU64::new(0),
+            in_flight: AtomicU32::new(0),
+            max_in_flight: AtomicU32::new(0),
+            dry: AtomicI64::new(i64::MAX),
+        }
+    }
+
+    /// The next request's number, or `None` when all are given out.
+    pub(crate) fn take(&self) -> Option<u64> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number < self.requests).then_some(number)
+    }
+
+    /// Somebody found no more work at that instant.
+    pub(crate) fn ran_dry(&self, at: Nanos) {
+        self.dry.fetch_min(at.0, Ordering::Relaxed);
+    }
+
+    /// The first instant at which somebody found no more work.
+    pub(crate) fn dry(&self) -> Option<Nanos> {
+        let at = self.dry.load(Ordering::Relaxed);
+        (at != i64::MAX).then_some(Nanos(at))
+    }
+
+    pub(crate) fn entered(&self) {
+        let now = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
+        if now > self.max_in_flight.load(Ordering::Relaxed) {
+            self.max_in_flight.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn left(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn max_in_flight(&self) -> u32 {
+        self.max_in_flight.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,236 @@
+//! A worker: one thread, one event loop, its own connections, timer and randomness.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{Notify, mpsc, oneshot};
+use ttft_dialect::Options;
+use ttft_kernel::{mono_now, request_realtime, set_timer_slack, thread_cpu_now};
+use ttft_model::{Connections, Nanos, Outcome, Record};
+use ttft_wire::{Pool, open};
+
+use crate::alarm::Alarm;
+use crate::attempt::{Lane, attempt, blank};
+use crate::load::run_load;
+use crate::message::{Message, Progress, Stop};
+use crate::stage_job::StageJob;
+
+/// Records wait for company up to this many, and up to [`FLUSH_EVERY`].
+const BATCH: usize = 256;
+const FLUSH_EVERY: Nanos = Nanos::from_millis(250);
+
+/// A stage for a worker, and the channels that start it and tell its end.
+pub(crate) struct Assignment {
+    pub job: Arc<StageJob>,
+    pub ready: oneshot::Sender<()>,
+    pub go: oneshot::Receiver<Nanos>,
+    pub done: oneshot::Sender<Done>,
+}
+
+/// What a worker tells at the end of a stage.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Done {
+    pub cpu: Nanos,
+    pub wall_steps: u32,
+    pub realtime: bool,
+}
+
+/// What a worker is made of.
+pub(crate) struct WorkerParts {
+    pub index: u32,
+    pub count: u32,
+    pub make_lane: Box<dyn FnOnce() -> Lane + Send>,
+    pub connections: Connections,
+    pub streams_per_connection: u32,
+    pub realtime: bool,
+    pub seed: u64,
+    pub messages: Sender<Message>,
+    pub progress: Arc<Progress>,
+    pub stop: Stop,
+}
+
+/// A worker at work.
+pub(crate) struct Worker {
+    pub index: u32,
+    pub count: u32,
+    pub lane: Lane,
+    pub connections: Connections,
+    pub alarm: Rc<Alarm>,
+    pub stop: Stop,
+    /// Tells the requests under way to give up.
+    pub cancel: Notify,
+    pool: Rc<Pool>,
+    streams_per_connection: u32,
+    random: RefCell<SmallRng>,
+    room: RefCell<String>,
+    outbox: RefCell<Vec<Record>>,
+    messages: Sender<Message>,
+    progress: Arc<Progress>,
+    active: Cell<u32>,
+    idle: Notify,
+}
+
+/// Runs a worker until no more stages come. For a thread of its own.
+pub(crate) fn run_worker(
+    parts: WorkerParts,
+    mut stages: mpsc::UnboundedReceiver<Assignment>,
+) -> io::Result<()> {
+    set_timer_slack(1);
+    let realtime = parts.realtime && request_realtime().is_ok();
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+    runtime.block_on(async move {
+        let worker = Rc::new(Worker::new(parts)?);
+        tokio::task::spawn_local(flush_often(worker.clone()));
+        while let Some(stage) = stages.recv().await {
+            worker.prepare(&stage.job).await;
+            // A conductor that is gone needs no answers.
+            let _ = stage.ready.send(());
+            let Ok(start) = stage.go.await else { break };
+            let cpu_before = thread_cpu_now();
+            run_load(&worker, &stage.job, start).await;
+            worker.flush();
+            let wall_steps = worker.lane.connector.wall_steps();
+            let _ = stage.done.send(Done { cpu: thread_cpu_now() - cpu_before, wall_steps, realtime });
+        }
+        Ok(())
+    })
+}
+
+async fn flush_often(worker: Rc<Worker>) {
+    loop {
+        worker.alarm.until(mono_now() + FLUSH_EVERY).await;
+        worker.flush();
+    }
+}
+
+impl Worker {
+    fn new(parts: WorkerParts) -> io::Result<Self> {
+        Ok(Self {
+            index: parts.index,
+            count: parts.count,
+            lane: (parts.make_lane)(),
+            connections: parts.connections,
+            alarm: Alarm::start()?,
+            stop: parts.stop,
+            cancel: Notify::new(),
+            pool: if parts.connections == Connections::New { Pool::discarding() } else { Pool::keeping() },
+            streams_per_connection: parts.streams_per_connection,
+            random: RefCell::new(SmallRng::seed_from_u64(parts.seed ^ u64::from(parts.index))),
+            room: RefCell::default(),
+            outbox: RefCell::new(Vec::with_capacity(BATCH)),
+            messages: parts.messages,
+            progress: parts.progress,
+            active: Cell::new(0),
+            idle: Notify::new(),
+        })
+    }
+
+    /// The pool that a user takes connections from: all share one, or each has its own.
+    pub(crate) fn pool_for_user(&self) -> Rc<Pool> {
+        if self.connections == Connections::PerUser { Pool::keeping() } else { self.pool.clone() }
+    }
+
+    /// Opens the connections of a closed loop before it starts, so that no handshake hides in its first answers. A
+    /// ramp opens them as it goes: servers close what is idle for seconds.
+    async fn prepare(&self, job: &StageJob) {
+        let ttft_model::Load::Closed { concurrency, ramp_up } = job.load else { return };
+        if self.connections != Connections::Reuse || ramp_up.0 > Nanos::from_millis(1_000) {
+            return;
+        }
+        let mine = (0..concurrency).filter(|user| user % self.count == self.index).count();
+        let missing = match self.lane.connector.http() {
+            ttft_model::HttpVersion::H1 => mine.saturating_sub(self.pool.idle()),
+            ttft_model::HttpVersion::H2 => {
+                mine.div_ceil(self.streams_per_connection.max(1) as usize).saturating_sub(self.pool.shared())
+            }
+        };
+        for _ in 0..missing {
+            // A failure shows itself, with its reason, at the request that needs the connection.
+            if self.stop.is_ending()
+                || open(&self.lane.connector, &self.pool, &self.lane.target).await.is_err()
+            {
+                break;
+            }
+        }
+    }
+
+    /// Sends request number `number` of a stage and keeps its record. Returns when its answer ended.
+    pub(crate) async fn request(
+        &self,
+        job: &StageJob,
+        pool: &Rc<Pool>,
+        number: u64,
+        scheduled: Nanos,
+    ) -> Nanos {
+        job.entered();
+        self.progress.started.fetch_add(1, Ordering::Relaxed);
+        let mut record = blank(scheduled, &mut *self.random.borrow_mut());
+        record.stage = job.index;
+        record.workload = job.workload;
+        record.worker = self.index;
+        record.seq = number;
+        record.warmup = job.warmup;
+        let request =
+            job.maker.make(&self.lane.dialect, number, record.id, &record.trace, &mut self.room.borrow_mut());
+        let cancelled = std::pin::pin!(self.cancel.notified());
+        attempt(&self.lane, pool, &request, cancelled, Options { keep_text: false }, &mut record).await;
+        job.left();
+        let finished = record.finished;
+        self.keep(record);
+        finished
+    }
+
+    fn keep(&self, record: Record) {
+        let counter = if record.outcome() == Outcome::Ok { &self.progress.ok } else { &self.progress.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.progress.tokens.fetch_add(record.answer.usage.output.unwrap_or(0), Ordering::Relaxed);
+        let mut outbox = self.outbox.borrow_mut();
+        outbox.push(record);
+        if outbox.len() >= BATCH {
+            drop(outbox);
+            self.flush();
+        }
+    }
+
+    /// Hands over the records that wait.
+    pub(crate) fn flush(&self) {
+        if !self.outbox.borrow().is_empty() {
+            let records = self.outbox.replace(Vec::with_capacity(BATCH));
+            // Nobody listens only when the whole program ends.
+            let _ = self.messages.send(Message::Records(records));
+        }
+    }
+
+    /// Runs `task` beside others; [`Worker::all_done`] waits for it.
+    pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
+        self.active.set(self.active.get() + 1);
+        let worker = self.clone();
+        tokio::task::spawn_local(async move {
+            task.await;
+            worker.active.set(worker.active.get() - 1);
+            if worker.active.get() == 0 {
+                worker.idle.notify_waiters();
+            }
+        });
+    }
+
+    /// Spawned tasks that are not done.
+    pub(crate) fn active(&self) -> u32 {
+        self.active.get()
+    }
+
+    /// Completes when no spawned task is left.
+    pub(crate) async fn all_done(&self) {
+        while self.active.get() > 0 {
+            let idle = self.idle.notified();
+            idle.await;
+        }
+    }
+}
