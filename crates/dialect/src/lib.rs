@@ -11,10 +11,14 @@ mod framing;
 mod json;
 mod request;
 mod rules;
+mod timeline;
 mod transcript;
 
 pub use dialect::Dialect;
 pub use error::{Error, Problem};
 pub use framing::Framing;
 pub use request::{BodyTemplate, Prompt, RequestSpec};
+pub use timeline::{
+    DecodeOptions, Decoded, DecodedSet, Spread, TimingsMs, decode_answers, decode_file, decode_set,
+};
 pub use transcript::{End, Options, Texts, Transcript};

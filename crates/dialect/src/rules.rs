@@ -180,6 +180,8 @@ impl Matcher {
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) framing: Framing,
+    /// Bytes, blanks left out, that tell a recording of this dialect.
+    pub(crate) signs: Vec<Vec<u8>>,
     /// Event data that is the terminator itself.
     pub(crate) end_data: Vec<Vec<u8>>,
     /// Names of events that end the stream.

@@ -29,6 +29,7 @@ pub(crate) fn compile(file: &DialectFile) -> Result<Rules, At> {
     let bytes = |list: &[String]| list.iter().map(|text| text.clone().into_bytes()).collect();
     Ok(Rules {
         framing: stream.framing,
+        signs: bytes(&stream.signs),
         end_data: bytes(&stream.end_data),
         end_events: bytes(&stream.end_events),
         finish_ends: stream.finish_ends,

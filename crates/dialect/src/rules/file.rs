@@ -37,6 +37,9 @@ pub(crate) struct RequestFile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct StreamFile {
     pub(crate) framing: Framing,
+    /// Bytes, blanks left out, that tell a recording of this dialect.
+    #[serde(default)]
+    pub(crate) signs: Vec<String>,
     #[serde(default)]
     pub(crate) end_data: Vec<String>,
     #[serde(default)]

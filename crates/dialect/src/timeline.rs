@@ -1,0 +1,150 @@
+//! Recordings of answers, read offline: timelines, raw captures of a socket, HTTP responses, and bare bodies.
+
+mod base64;
+mod capture;
+mod decoded;
+mod http;
+mod reads;
+mod set;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use ttft_model::{Nanos, Stamp};
+
+use crate::{Dialect, End, Error, Options, Transcript};
+
+pub use decoded::{Decoded, TimingsMs};
+pub use set::{DecodedSet, Spread, decode_set};
+
+/// How to decode a recording.
+#[derive(Debug, Clone, Default)]
+pub struct DecodeOptions {
+    /// The dialect; without one it is told from the recording.
+    pub dialect: Option<Arc<Dialect>>,
+}
+
+/// One answer as a socket saw it. Instants count from the moment the last request byte was written.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// The request's path, if it is known.
+    pub(crate) path: Option<String>,
+    /// The recording has instants; a bare body has none.
+    pub(crate) timed: bool,
+    pub(crate) status: u16,
+    pub(crate) content_type: Option<String>,
+    pub(crate) content_encoding: Option<String>,
+    pub(crate) headers_at: Option<Nanos>,
+    /// Body bytes, a read each.
+    pub(crate) reads: Vec<(Nanos, Vec<u8>)>,
+    pub(crate) end: End,
+    pub(crate) end_at: Nanos,
+}
+
+impl Recording {
+    /// An answer of which nothing has come.
+    pub(crate) fn new() -> Self {
+        Self {
+            path: None,
+            timed: true,
+            status: 200,
+            content_type: None,
+            content_encoding: None,
+            headers_at: None,
+            reads: Vec::new(),
+            end: End::Reset,
+            end_at: Nanos::ZERO,
+        }
+    }
+}
+
+/// Decodes the first answer of a recording.
+pub fn decode_file(path: &Path, options: &DecodeOptions) -> Result<Decoded, Error> {
+    let mut answers = decode_answers(path, options)?;
+    if answers.is_empty() {
+        return Err(wrong(&path.display().to_string(), 1, "the recording holds no answer"));
+    }
+    Ok(answers.swap_remove(0))
+}
+
+/// Decodes all answers of a recording: a capture of one connection may hold several.
+pub fn decode_answers(path: &Path, options: &DecodeOptions) -> Result<Vec<Decoded>, Error> {
+    let file = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|source| Error::Read { file: file.clone(), source })?;
+    let recordings = recordings(&file, bytes)?;
+    Ok(recordings.iter().map(|recording| decode(&file, recording, options)).collect())
+}
+
+/// Reads a recording of any of the known forms, told by its beginning.
+fn recordings(file: &str, bytes: Vec<u8>) -> Result<Vec<Recording>, Error> {
+    if bytes.starts_with(b"HTTP/1.") {
+        return capture::response(file, &bytes);
+    }
+    let first = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
+    let first: Value = serde_json::from_slice(first).unwrap_or_default();
+    if first.get("at_ms").is_some() {
+        return Ok(vec![reads::timeline(file, &bytes)?]);
+    }
+    if first.get("meta").is_some() {
+        return capture::socket(file, &bytes);
+    }
+    let extension = Path::new(file).extension().and_then(|extension| extension.to_str());
+    let content_type = match extension {
+        Some("sse") => Some("text/event-stream"),
+        Some("ndjson") => Some("application/x-ndjson"),
+        Some("json") => Some("application/json"),
+        _ => Some("application/octet-stream"),
+    };
+    Ok(vec![Recording {
+        timed: false,
+        content_type: content_type.map(str::to_owned),
+        reads: vec![(Nanos::ZERO, bytes)],
+        end: End::Clean,
+        ..Recording::new()
+    }])
+}
+
+fn decode(file: &str, recording: &Recording, options: &DecodeOptions) -> Decoded {
+    let dialect = options.dialect.clone().unwrap_or_else(|| told(recording));
+    let mut transcript = Transcript::new(dialect.clone(), Options { keep_text: true });
+    transcript.on_head(
+        recording.status,
+        recording.content_type.as_deref(),
+        recording.content_encoding.as_deref(),
+    );
+    for (number, (at, bytes)) in (0..).zip(&recording.reads) {
+        transcript.on_body(bytes, number, Stamp::user(*at));
+    }
+    let (answer, texts) = transcript.finish_with_texts(recording.end.clone(), Stamp::user(recording.end_at));
+    Decoded::new(file, &dialect, recording, &answer, texts)
+}
+
+/// The dialect of a recording: by the path that was asked, else by what its body looks like.
+fn told(recording: &Recording) -> Arc<Dialect> {
+    let all = || Dialect::names().into_iter().filter_map(Dialect::builtin);
+    let by_path = recording
+        .path
+        .as_deref()
+        .and_then(|path| all().find(|dialect| path.split('?').next() == Some(dialect.path("").as_str())));
+    let start: Vec<u8> = recording
+        .reads
+        .iter()
+        .flat_map(|(_, bytes)| bytes.iter().copied())
+        .filter(|b| !b.is_ascii_whitespace())
+        .take(16 << 10)
+        .collect();
+    let by_body = || {
+        all().find(|dialect| {
+            dialect.rules.signs.iter().any(|sign| memchr::memmem::find(&start, sign).is_some())
+        })
+    };
+    by_path
+        .or_else(by_body)
+        .or_else(|| all().next())
+        .unwrap_or_else(|| unreachable!("the binary carries dialects"))
+}
+
+pub(crate) fn wrong(file: &str, line: usize, problem: &str) -> Error {
+    Error::Recording { file: file.to_owned(), line, problem: problem.to_owned() }
+}
