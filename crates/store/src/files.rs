@@ -43,7 +43,7 @@ pub(crate) struct Reserve(Option<PathBuf>);
 impl Reserve {
     /// Takes that many bytes.
     pub(crate) fn take(path: &Path, bytes: usize) -> Result<Self, StoreError> {
-        write_synced(path, &noise(bytes)).map_err(io_error("reserve room in", path))?;
+        fs::write(path, noise(bytes)).map_err(io_error("reserve room in", path))?;
         Ok(Self(Some(path.to_owned())))
     }
 
