@@ -49,7 +49,7 @@ fn main() {
     let scratch = tempfile::tempdir().unwrap();
     let given = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).map(PathBuf::from);
     let root = given.unwrap_or_else(|| scratch.path().to_owned());
-    let run = run(toml::from_str(PLAN).unwrap());
+    let run = run(&toml::from_str(PLAN).unwrap());
     let records: Vec<Record> = (0..FLUSH as i64).map(record).collect();
 
     let began = mono_now();
@@ -118,7 +118,7 @@ fn record(seq: i64) -> Record {
     r
 }
 
-fn run(plan: Plan) -> Run {
+fn run(plan: &Plan) -> Run {
     let facts = serde_json::json!({
         "schema": "ttft.run/1", "version": "0", "name": "bench", "command": [], "host": "h", "kernel": "k",
         "cpus": 2, "zero_unix_ns": 0, "zero_monotonic_ns": 0, "ended_ns": null, "interrupted": false,

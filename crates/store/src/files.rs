@@ -43,13 +43,21 @@ pub(crate) struct Reserve(Option<PathBuf>);
 impl Reserve {
     /// Takes that many bytes.
     pub(crate) fn take(path: &Path, bytes: usize) -> Result<Self, StoreError> {
+        // Made first: what was written before an error goes with it.
+        let reserve = Self(Some(path.to_owned()));
         fs::write(path, noise(bytes)).map_err(io_error("reserve room in", path))?;
-        Ok(Self(Some(path.to_owned())))
+        Ok(reserve)
     }
 
     /// Gives it back. False when that was done before.
     pub(crate) fn release(&mut self) -> bool {
         self.0.take().is_some_and(|path| fs::remove_file(path).is_ok())
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 

@@ -27,6 +27,8 @@ pub struct RunFolder {
     path: PathBuf,
     encoder: Encoder,
     journal: Journal<RequestsFile>,
+    /// Why the disk took nothing at the last try.
+    refused: Option<String>,
     rows: u64,
 }
 
@@ -57,7 +59,7 @@ impl RunFolder {
         journal.push(head, 0);
         journal.settle().map_err(io_error("write", &path.join(names::REQUESTS)))?;
 
-        let mut folder = Self { path, encoder, journal, rows: 0 };
+        let mut folder = Self { path, encoder, journal, refused: None, rows: 0 };
         folder.update_run(run)?;
         Ok(folder)
     }
@@ -81,13 +83,18 @@ impl RunFolder {
                 self.close_batch()?;
             }
         }
-        Ok(if self.journal.held_rows() > 0 { self.settle() } else { self.state(None) })
+        // After a failure the next flush tries again, not each of a thousand appends.
+        if self.refused.is_none() {
+            self.settle();
+        }
+        Ok(self.state())
     }
 
     /// Writes what was added. To be called each second: a killed run loses no more than that.
     pub fn flush(&mut self) -> Result<Appended, StoreError> {
         self.close_batch()?;
-        Ok(self.settle())
+        self.settle();
+        Ok(self.state())
     }
 
     /// Replaces `run.json`.
@@ -137,14 +144,13 @@ impl RunFolder {
         Ok(())
     }
 
-    fn settle(&mut self) -> Appended {
-        let failure = self.journal.settle().err();
-        self.state(failure)
+    fn settle(&mut self) {
+        self.refused = self.journal.settle().err().map(|e| e.to_string());
     }
 
-    fn state(&self, failure: Option<io::Error>) -> Appended {
-        match failure {
-            Some(e) => Appended::Held { rows: self.journal.held_rows(), cause: e.to_string() },
+    fn state(&self) -> Appended {
+        match &self.refused {
+            Some(cause) => Appended::Held { rows: self.journal.held_rows(), cause: cause.clone() },
             None if self.journal.is_low() => Appended::LowSpace,
             None => Appended::Fine,
         }

@@ -18,10 +18,10 @@ impl Secrets {
     pub fn of(plan: &Plan) -> Self {
         let mut secrets = Self::default();
         let endpoint = &plan.endpoint;
-        url::each_secret(&endpoint.url, &mut |secret| secrets.add_parts(secret));
+        url::each_secret(&endpoint.url, &mut |secret| secrets.add_with_tail(secret, ':'));
         for header in &endpoint.headers {
             if name::is_secret_header(&header.name) {
-                secrets.add_parts(&header.value);
+                secrets.add_with_tail(&header.value, ' ');
             }
         }
         for body in plan.workloads.iter().filter_map(|workload| workload.body_json.as_deref()) {
@@ -40,11 +40,11 @@ impl Secrets {
         }
     }
 
-    /// Adds a text, and the parts that may turn up alone: the password of `user:password`, the key of `Bearer key`.
-    fn add_parts(&mut self, secret: &str) {
+    /// Adds a text, and what follows the mark alone: the password of `user:password`, the key of `Bearer key`.
+    fn add_with_tail(&mut self, secret: &str, mark: char) {
         self.add(secret);
-        for part in secret.split([' ', ':', ';', ',']).filter(|part| !part.eq_ignore_ascii_case("bearer")) {
-            self.add(part);
+        if let Some((_, tail)) = secret.split_once(mark) {
+            self.add(tail);
         }
     }
 
@@ -76,7 +76,7 @@ mod tests {
         for secret in ["sk-abcdef", "sk-abcdef-0123", "short", ""] {
             secrets.add(secret);
         }
-        secrets.add_parts("Bearer tokenvalue");
+        secrets.add_with_tail("Bearer tokenvalue", ' ');
         for (text, clean) in [
             ("key sk-abcdef-0123 and sk-abcdef", "key <redacted> and <redacted>"),
             ("short", "short"),

@@ -1,7 +1,9 @@
 //! Files that end where no file should, or hold what none should.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
@@ -51,6 +53,36 @@ fn the_file_of_a_running_run_can_be_read() {
     assert_eq!(read_all(root.path()), (vec![], 0), "not flushed yet");
     assert_eq!(folder.flush().unwrap(), Appended::Fine);
     assert_eq!(read_all(root.path()).0.len(), 5);
+}
+
+/// This test runs itself once more as a child that writes until it is killed.
+#[test]
+fn a_killed_run_can_be_read() {
+    const FOLDER: &str = "TTFT_TEST_KILLED";
+    if let Some(root) = std::env::var_os(FOLDER) {
+        let mut folder = create(root.as_ref());
+        for batch in 0.. {
+            assert_eq!(folder.append(&records(batch * 50..batch * 50 + 50)).unwrap(), Appended::Fine);
+            assert_eq!(folder.flush().unwrap(), Appended::Fine);
+            println!("batch {batch}");
+        }
+    }
+    let root = tempfile::tempdir().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "cut::a_killed_run_can_be_read", "--nocapture"])
+        .env(FOLDER, root.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "batch 20"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let (read, _) = read_all(root.path());
+    assert!(read.len() >= 21 * 50 && read.len() % 50 == 0, "{}", read.len());
+    let expected = records(0..read.len() as u64).into_iter().map(|r| rebased(r, ZERO));
+    assert!(read.into_iter().eq(expected));
 }
 
 #[test]

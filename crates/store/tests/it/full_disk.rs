@@ -1,5 +1,6 @@
-//! A disk that takes no more, for real: the kernel refuses to let a file of this process grow.
+//! Disks that take no more, for real. Each test runs itself once more as a child that has such a disk.
 
+use std::path::Path;
 use std::process::Command;
 
 use ttft_store::{Appended, StoreError};
@@ -9,30 +10,33 @@ use crate::sample::{ZERO, create, plan, read_all, rebased, records, run};
 /// Tells the child where to write, and that it is one.
 const FOLDER: &str = "TTFT_TEST_FULL_DISK";
 
-/// Runs this test once more under a file size limit of 5 to 10 MiB (shells count in blocks of 512 or 1024
-/// bytes), with the signal ignored that would end it there.
-#[test]
-#[cfg(unix)]
-fn a_file_that_cannot_grow_ends_at_a_whole_batch() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        return fill(folder.as_ref());
-    }
-    let root = tempfile::tempdir().unwrap();
-    let shell = "trap '' XFSZ; ulimit -f 10240; exec \"$0\" \"$@\"";
-    let test = "full_disk::a_file_that_cannot_grow_ends_at_a_whole_batch";
+/// Runs that test alone, behind a few words of shell that end with `exec "$0" "$@"`.
+fn run_child(command: &str, before: &str, test: &str, folder: &Path) {
     let child = Command::new("sh")
-        .args(["-c", shell])
+        .arg("-c")
+        .arg(format!("{before}; exec {command} \"$0\" \"$@\""))
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
-        .env(FOLDER, root.path())
+        .env(FOLDER, folder)
         .output()
         .unwrap();
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
     assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"));
 }
 
-#[cfg(unix)]
-fn fill(root: &std::path::Path) {
+/// The kernel refuses to let a file grow beyond 5 or 10 MiB (shells count in blocks of 512 or 1024 bytes). The
+/// reserve is of no help, and the signal that would end the process is ignored.
+#[test]
+fn a_file_that_cannot_grow_ends_at_a_whole_batch() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return fill_file(folder.as_ref());
+    }
+    let root = tempfile::tempdir().unwrap();
+    let test = "full_disk::a_file_that_cannot_grow_ends_at_a_whole_batch";
+    run_child("", "trap '' XFSZ; ulimit -f 10240", test, root.path());
+}
+
+fn fill_file(root: &Path) {
     let mut folder = create(root);
     let mut appended = 0;
     let mut held = 0;
@@ -65,4 +69,48 @@ fn fill(root: &std::path::Path) {
     let (read, cut) = read_all(root);
     assert_eq!((read.len() as u64, cut), (kept, 0));
     assert!(read.into_iter().eq(records(0..kept).into_iter().map(|r| rebased(r, ZERO))));
+}
+
+/// A file system of 8 MiB, where the system lets a user mount one in a namespace of its own; elsewhere there is
+/// nothing to test on.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_on_a_full_disk_ends_with_all_its_results() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return fill_disk(folder.as_ref());
+    }
+    let root = tempfile::tempdir().unwrap();
+    let mount = format!("mount -t tmpfs -o size=8m none '{}'", root.path().display());
+    let can = Command::new("unshare").args(["-rm", "sh", "-c", &mount]).output();
+    if can.is_ok_and(|output| output.status.success()) {
+        let test = "full_disk::a_run_on_a_full_disk_ends_with_all_its_results";
+        let inside = format!("{mount} && exec \"$0\" \"$@\"");
+        run_child(&format!("unshare -rm sh -c '{}'", inside.replace('\'', "'\\''")), ":", test, root.path());
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn fill_disk(root: &Path) {
+    let root = &root.join("run");
+    let mut folder = create(root);
+    let mut appended = 0;
+    loop {
+        assert_eq!(folder.append(&records(appended..appended + 500)).unwrap().stop_reason(), None);
+        appended += 500;
+        match folder.flush().unwrap() {
+            Appended::Fine => assert!(appended < 10_000, "the disk is full by then"),
+            state => break assert_eq!(state, Appended::LowSpace),
+        }
+    }
+    // What was under way when the driver heard of it.
+    assert_eq!(folder.append(&records(appended..appended + 500)).unwrap(), Appended::LowSpace);
+    appended += 500;
+
+    let mut run = run(&plan());
+    run.stopped_by = Some("the disk is full".to_owned());
+    let finished = folder.finish(&run).unwrap();
+    assert_eq!((finished.rows, finished.low_space), (appended, true));
+    assert_eq!(ttft_store::read_run(root).unwrap().run, run);
+    let expected = records(0..appended).into_iter().map(|r| rebased(r, ZERO));
+    assert!(read_all(root).0.into_iter().eq(expected));
 }

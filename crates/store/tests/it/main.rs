@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by it")]
 
 mod cut;
+#[cfg(unix)]
 mod full_disk;
 mod round_trip;
 mod sample;

@@ -90,6 +90,16 @@ fn the_plan_can_be_run_again() {
     assert!(text.starts_with("# The plan as run."), "{text}");
 }
 
+#[test]
+fn a_seed_may_be_any_number() {
+    for seed in [0, i64::MAX as u64, u64::MAX] {
+        let root = tempfile::tempdir().unwrap();
+        let plan = ttft_model::Plan { seed, ..plan() };
+        RunFolder::create(Place::Exactly(root.path()), &plan, &run(&plan)).unwrap();
+        assert_eq!(read_run(root.path()).unwrap().plan, plan);
+    }
+}
+
 fn nanos() -> impl Strategy<Value = Nanos> {
     (-1_000_000_000_000_000_i64..1_000_000_000_000_000).prop_map(Nanos)
 }
