@@ -30,5 +30,5 @@ mod words;
 pub use error::Error;
 pub use fault::Faults;
 pub use options::SimOptions;
-pub use profile::{Batching, OutputLength, Pace, Profile, Timed};
+pub use profile::{Batching, OutputLength, Pace, Pressure, Profile, Timed};
 pub use sim::{Sim, SimStats};

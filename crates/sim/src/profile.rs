@@ -49,9 +49,9 @@ pub enum Pace {
 
 /// Costs and limits of an engine with continuous batching.
 ///
-/// A step takes `step_ms + prefill_ms_per_token × prompt tokens + attention_ns × Σ (prompt tokens × tokens
-/// before them) + decode_ms_per_seq × decoding sequences + context_ns × Σ tokens in their context`, times a
-/// log-normal factor of spread `sigma`.
+/// A step takes `step_ms + prefill_ms × (prompt tokens ^ prefill_exponent) + attention_ns × Σ (prompt tokens ×
+/// tokens before them) + decode_ms_per_seq × decoding sequences + context_ns × Σ tokens in their context`,
+/// times a log-normal factor of spread `sigma`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Batching {
@@ -71,7 +71,10 @@ pub struct Batching {
     /// Fixed part of a step, in milliseconds.
     pub step_ms: f64,
     /// Per prompt token, in milliseconds.
-    pub prefill_ms_per_token: f64,
+    pub prefill_ms: f64,
+    /// Below 1, many prompt tokens in one step cost less than each by itself, as a device that is used better.
+    #[serde(default = "one")]
+    pub prefill_exponent: f64,
     /// Per prompt token and token before it, in nanoseconds.
     #[serde(default)]
     pub attention_ns: f64,
@@ -83,6 +86,26 @@ pub struct Batching {
     /// Spread of the logarithm of a step's duration.
     #[serde(default)]
     pub sigma: f64,
+    /// What happens when memory grows scarce.
+    #[serde(default)]
+    pub pressure: Option<Pressure>,
+}
+
+/// Scarce memory: now and then a new sequence has to wait until the engine has moved older blocks away, and all
+/// behind it wait too, while those that run go on.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pressure {
+    /// From so many running sequences on.
+    pub from_seqs: usize,
+    /// One admission in so many waits.
+    pub one_in: u32,
+    /// For so long, in milliseconds.
+    pub wait_ms: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// Fixed times.
@@ -190,16 +213,14 @@ impl Profile {
             }
             Pace::Timed(_) => None,
             Pace::Batching(b) => {
-                let costs = [
-                    b.gap_ms,
-                    b.step_ms,
-                    b.prefill_ms_per_token,
-                    b.attention_ns,
-                    b.decode_ms_per_seq,
-                    b.context_ns,
-                ];
+                let costs =
+                    [b.gap_ms, b.step_ms, b.prefill_ms, b.attention_ns, b.decode_ms_per_seq, b.context_ns];
                 if !costs.into_iter().all(time) {
                     Some("costs must be from 0 to 1e9")
+                } else if !(0.0..=3.0).contains(&b.prefill_exponent) {
+                    Some("prefill_exponent must be from 0 to 3")
+                } else if b.pressure.is_some_and(|p| p.one_in == 0 || !time(p.wait_ms)) {
+                    Some("pressure needs one_in of at least 1 and wait_ms from 0 to 1e9")
                 } else if b.max_num_seqs == 0 || b.block_size == 0 {
                     Some("max_num_seqs and block_size must be at least 1")
                 } else if (b.max_num_batched_tokens as usize) < b.max_num_seqs {

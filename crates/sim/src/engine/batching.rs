@@ -46,6 +46,9 @@ pub(super) struct Batcher {
     step: Option<Step>,
     /// The next step may not be scheduled before this.
     ready: Nanos,
+    /// Admissions under pressure, and until when they stand still.
+    pressed: u32,
+    admit_from: Nanos,
     spare: Vec<(Name, u32)>,
 }
 
@@ -59,6 +62,8 @@ impl Batcher {
             running: Vec::new(),
             step: None,
             ready: Nanos(i64::MIN),
+            pressed: 0,
+            admit_from: Nanos(i64::MIN),
             spare: Vec::new(),
         }
     }
@@ -110,7 +115,8 @@ impl Batcher {
             let start = if on_time && !self.running.is_empty() { self.ready } else { now };
             self.begin_step(ledger, start);
             if self.step.is_none() {
-                return None;
+                // Nothing runs, and what waits may not begin yet.
+                return Some(self.admit_from).filter(|at| *at > now);
             }
         }
     }
@@ -165,6 +171,9 @@ impl Batcher {
                 self.waiting.pop_front();
                 continue;
             };
+            if self.must_wait(start) {
+                break;
+            }
             let Some((count, hit)) = self.admit(sequence, budget) else { break };
             self.waiting.pop_front();
             self.running.push(name);
@@ -209,6 +218,22 @@ impl Batcher {
         Some((count, hit))
     }
 
+    /// Whether memory is scarce just now, so that nothing is admitted.
+    fn must_wait(&mut self, start: Nanos) -> bool {
+        if start < self.admit_from {
+            return true;
+        }
+        let Some(pressure) = self.costs.pressure.filter(|p| self.running.len() >= p.from_seqs) else {
+            return false;
+        };
+        self.pressed += 1;
+        if self.pressed.is_multiple_of(pressure.one_in) {
+            self.admit_from = start + millis(pressure.wait_ms);
+            return true;
+        }
+        false
+    }
+
     fn preempt_last(&mut self, ledger: &mut Ledger) {
         let Some(name) = self.running.pop() else { return };
         if let Some(sequence) = ledger.sequence_mut(name.job, name.choice) {
@@ -224,7 +249,7 @@ impl Batcher {
     fn duration(&self, effort: &Effort) -> f64 {
         let costs = &self.costs;
         costs.step_ms
-            + costs.prefill_ms_per_token * f64::from(effort.prefill)
+            + costs.prefill_ms * f64::from(effort.prefill).powf(costs.prefill_exponent)
             + costs.attention_ns * effort.attention / 1e6
             + costs.decode_ms_per_seq * f64::from(effort.decodes)
             + costs.context_ns * effort.context as f64 / 1e6

@@ -11,6 +11,10 @@ use crate::random::{Random, hash};
 
 /// Costs in round numbers: a step of 10 ms, 1 ms per prompt token, 1 ms per decoding sequence.
 fn engine(limits: &str) -> Engine {
+    engine_with(limits, "")
+}
+
+fn engine_with(limits: &str, more: &str) -> Engine {
     let defaults = [
         ("max_num_seqs", "8"),
         ("max_num_batched_tokens", "100"),
@@ -18,15 +22,14 @@ fn engine(limits: &str) -> Engine {
         ("num_blocks", "100"),
         ("prefix_cache", "true"),
     ];
-    let given: HashMap<&str, &str> =
-        limits.split(',').filter(|l| !l.is_empty()).filter_map(|l| l.split_once('=')).collect();
+    let given: HashMap<&str, &str> = limits.split(',').filter_map(|l| l.split_once('=')).collect();
     let limits: String = defaults
         .iter()
         .map(|(name, value)| format!("{name} = {}\n", given.get(name).unwrap_or(value)))
         .collect();
     let text = format!(
         "about='x'\nmax_model_len=200\noutput={{median=9,sigma=0}}\n[batching]\n{limits}\
-         step_ms=10\nprefill_ms_per_token=1\ndecode_ms_per_seq=1\n"
+         step_ms=10\nprefill_ms=1\ndecode_ms_per_seq=1\n{more}"
     );
     Engine::new(&Profile::parse("test", &text).unwrap(), 1)
 }
@@ -262,15 +265,21 @@ fn the_default_profile_alone_takes_what_it_promises() {
 
 #[test]
 fn the_default_profile_has_its_tail_knee_at_16_and_queues_at_64() {
-    for users in [1, 2, 4, 8, 12, 16, 24, 32, 48, 64] {
-        let t = closed_loop(users, 2000, 506, 64..=128);
-        println!(
-            "{users}: p50 {:.0} p90 {:.0} p95 {:.0} p99 {:.0} max {:.0}",
-            percentile(&t, 0.5),
-            percentile(&t, 0.9),
-            percentile(&t, 0.95),
-            percentile(&t, 0.99),
-            t.last().unwrap()
-        );
-    }
+    let level = |users| {
+        let ttft = closed_loop(users, 2_000, 506, 64..=128);
+        (percentile(&ttft, 0.5), percentile(&ttft, 0.99))
+    };
+    let [one, eight, sixteen, many] = [1, 8, 16, 64].map(level);
+    let all = format!("p50 and p99 at 1, 8, 16, 64: {one:?} {eight:?} {sixteen:?} {many:?}");
+    assert!(eight.0 < 1.1 * one.0 && eight.1 < 1.6 * one.1, "flat up to 8; {all}");
+    assert!(sixteen.0 < 1.1 * eight.0 && sixteen.1 > 2.0 * eight.1, "at 16 only the tail grows; {all}");
+    assert!(many.0 > 10.0 * sixteen.0, "64 queue; {all}");
+}
+
+#[test]
+fn under_pressure_one_admission_waits_and_the_others_go_on() {
+    let mut engine = engine_with("", "pressure={from_seqs=1,one_in=1,wait_ms=100}");
+    let tokens = run(&mut engine, vec![(0, submit(0, ask(10, 5, 1))), (1, submit(1, ask(10, 1, 2)))]);
+    assert_eq!(times(&tokens, 0), [20, 31, 42, 53, 64]);
+    assert_eq!(times(&tokens, 1), [120 + 20]);
 }
