@@ -33,7 +33,7 @@ pub(crate) struct Hit {
     /// Its range; of a string, without the quotes.
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Its position in each array that a `*` of the pointer stands for.
+    /// Its position in each array that a `*` of the pointer stands for; zero for the rest.
     pub(crate) at: [u16; WILDCARDS],
 }
 
@@ -133,7 +133,7 @@ impl Scan {
                 if slot != NONE {
                     let quote = usize::from(kind == Kind::String);
                     let (start, end) = (begin + quote, i - quote);
-                    self.hits.push(Hit { slot, kind, start, end, at: masked(at, stars) });
+                    self.hits.push(Hit { slot, kind, start, end, at });
                 }
             }
             match self.after(json, i, trie, &mut at, &mut stars)? {
@@ -183,6 +183,7 @@ impl Scan {
         let Some(level) = self.levels.pop() else { return };
         if usize::from(level.star) < WILDCARDS {
             *stars = usize::from(level.star);
+            at[*stars] = 0;
         }
         if level.node == NONE {
             return;
@@ -190,7 +191,7 @@ impl Scan {
         let slot = trie.slot(level.node);
         if slot != NONE {
             let kind = if level.is_array { Kind::Array } else { Kind::Object };
-            self.hits.push(Hit { slot, kind, start: level.start, end, at: masked(*at, *stars) });
+            self.hits.push(Hit { slot, kind, start: level.start, end, at: *at });
         }
     }
 }
@@ -202,21 +203,14 @@ enum Next {
     End(usize),
 }
 
-/// The positions of the arrays that are open, zero for the rest.
-fn masked(mut at: [u16; WILDCARDS], stars: usize) -> [u16; WILDCARDS] {
-    for position in &mut at[stars..] {
-        *position = 0;
-    }
-    at
-}
-
 /// Reads a key and its colon; gives the node of the value and where it begins.
+#[inline]
 fn key(json: &[u8], i: usize, trie: &Trie, node: u16) -> Result<(u16, usize), Malformed> {
     if json.get(i) != Some(&b'"') {
         return Err(Malformed);
     }
     let end = string_end(json, i + 1)?;
-    let child = if node == NONE { NONE } else { trie.child(node, &json[i + 1..end - 1]) };
+    let child = if node == NONE { NONE } else { trie.child(node, &json[i + 1..], end - i - 2) };
     let colon = skip_space(json, end);
     if json.get(colon) != Some(&b':') {
         return Err(Malformed);
@@ -224,6 +218,7 @@ fn key(json: &[u8], i: usize, trie: &Trie, node: u16) -> Result<(u16, usize), Ma
     Ok((child, skip_space(json, colon + 1)))
 }
 
+#[inline]
 fn skip_space(json: &[u8], mut i: usize) -> usize {
     while let Some(b' ' | b'\n' | b'\r' | b'\t') = json.get(i) {
         i += 1;
@@ -232,14 +227,14 @@ fn skip_space(json: &[u8], mut i: usize) -> usize {
 }
 
 /// The position behind the closing quote of a string whose contents begin at `i`.
+#[inline]
 fn string_end(json: &[u8], mut i: usize) -> Result<usize, Malformed> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     // Keys and most values are short: eight bytes at a time beat a call for these.
     for _ in 0..4 {
-        let Some(word) = json.get(i..i + 8) else { break };
-        let word =
-            u64::from_le_bytes([word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]]);
+        let Some(word) = json.get(i..).and_then(<[u8]>::first_chunk) else { break };
+        let word = u64::from_le_bytes(*word);
         let (quote, slash) = (word ^ (ONES * 0x22), word ^ (ONES * 0x5C));
         let found = ((quote.wrapping_sub(ONES) & !quote) | (slash.wrapping_sub(ONES) & !slash)) & HIGH;
         if found == 0 {

@@ -32,7 +32,8 @@ pub(crate) struct Recording {
     pub(crate) path: Option<String>,
     /// The recording has instants; a bare body has none.
     pub(crate) timed: bool,
-    pub(crate) status: u16,
+    /// `None` if no head came.
+    pub(crate) status: Option<u16>,
     pub(crate) content_type: Option<String>,
     pub(crate) content_encoding: Option<String>,
     pub(crate) headers_at: Option<Nanos>,
@@ -48,7 +49,7 @@ impl Recording {
         Self {
             path: None,
             timed: true,
-            status: 200,
+            status: None,
             content_type: None,
             content_encoding: None,
             headers_at: None,
@@ -98,6 +99,7 @@ fn recordings(file: &str, bytes: Vec<u8>) -> Result<Vec<Recording>, Error> {
     };
     Ok(vec![Recording {
         timed: false,
+        status: Some(200),
         content_type: content_type.map(str::to_owned),
         reads: vec![(Nanos::ZERO, bytes)],
         end: End::Clean,
@@ -109,7 +111,7 @@ fn decode(file: &str, recording: &Recording, options: &DecodeOptions) -> Decoded
     let dialect = options.dialect.clone().unwrap_or_else(|| told(recording));
     let mut transcript = Transcript::new(dialect.clone(), Options { keep_text: true });
     transcript.on_head(
-        recording.status,
+        recording.status.unwrap_or(200),
         recording.content_type.as_deref(),
         recording.content_encoding.as_deref(),
     );

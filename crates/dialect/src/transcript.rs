@@ -9,6 +9,9 @@ mod inflate;
 mod reader;
 mod verdict;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use ttft_model::{Answer, ErrorClass, Failure, Stamp};

@@ -33,7 +33,7 @@ fn captures() {
                 "{} {}: {} {}, in {} out {}, {} events with output of {} and {} comments, {} chars, finish {}, {:?}{}{}",
                 file.strip_prefix(&root).unwrap().display(),
                 answer.dialect,
-                answer.http_status,
+                answer.http_status.map_or("-".to_owned(), |status| status.to_string()),
                 answer.outcome,
                 count(answer.input_tokens),
                 count(answer.output_tokens),

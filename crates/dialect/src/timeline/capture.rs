@@ -43,7 +43,7 @@ impl Exchange {
 
     fn close(mut self, end: Option<End>) -> Recording {
         if let Some(head) = self.response.head() {
-            self.recording.status = head.status;
+            self.recording.status = Some(head.status);
             self.recording.content_type.clone_from(&head.content_type);
             self.recording.content_encoding.clone_from(&head.content_encoding);
         }

@@ -23,8 +23,8 @@ pub struct Decoded {
     pub error_code: Option<String>,
     /// The message; may hold hostile text.
     pub error_message: Option<String>,
-    /// HTTP status.
-    pub http_status: u16,
+    /// HTTP status; none if no head came.
+    pub http_status: Option<u16>,
     /// The body was a stream of events.
     pub streamed: bool,
     /// Response head complete.

@@ -31,7 +31,7 @@ pub(super) fn timeline(file: &str, bytes: &[u8]) -> Result<Recording, Error> {
         match line.event.as_deref() {
             Some("headers") => {
                 recording.headers_at = Some(at);
-                recording.status = line.status.unwrap_or(200);
+                recording.status = line.status;
                 let header = |name: &str| {
                     let same = |(key, _): &(&String, &String)| key.eq_ignore_ascii_case(name);
                     line.headers.iter().find(same).map(|(_, value)| value.clone())
