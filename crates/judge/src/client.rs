@@ -174,7 +174,7 @@ fn first_tokens_coalesced(client: &Client, stage: &Context) -> Opinion {
     if share <= 0.001 {
         return None;
     }
-    let what = format!("{} of first tokens shared a read with later output", percent(share));
+    let what = format!("{} shared a read with later output", of_first_tokens(share));
     if let Some(lag) = prompt_reads(client, stage) {
         let why = match stage.itl_p50 {
             Some(itl) if itl < 0.5 => format!(
@@ -206,7 +206,7 @@ fn stamps(client: &Client, stage: &Context) -> Opinion {
     let what = if share <= 0.0 {
         "no first token has a kernel stamp".to_owned()
     } else {
-        format!("{} of first tokens have no kernel stamp", percent(1.0 - share))
+        format!("{} have no kernel stamp", of_first_tokens(1.0 - share))
     };
     let known = client.read_lag_ms.p99.or(client.read_lag_max_ms);
     if let (Some(lag), Some(ttft)) = (known, stage.ttft_p50)
@@ -332,6 +332,10 @@ fn ms(value: f64) -> String {
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+fn of_first_tokens(share: f64) -> String {
+    if share >= 1.0 {
+        "all first tokens".to_owned()
+    } else {
+        format!("{:.1} % of first tokens", share * 100.0)
+    }
 }

@@ -14,6 +14,7 @@ pub(crate) const BIN_WIDTH: f64 = 1.0 / 4096.0;
 /// Numbers collected one by one. Count, mean, spread, smallest and largest are exact whatever their number.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
+    /// All numbers while there are no bins, and then those not yet counted.
     exact: Vec<f64>,
     bins: BTreeMap<u64, u64>,
     n: u64,
@@ -37,11 +38,9 @@ impl Samples {
         (self.min, self.max) =
             if self.n == 0 { (value, value) } else { (self.min.min(value), self.max.max(value)) };
         self.merge_moments(times, value, 0.0);
-        if self.bins.is_empty() && self.exact.len() as u64 + times <= EXACT_LIMIT as u64 {
-            self.exact.extend(std::iter::repeat_n(value, times as usize));
-        } else {
-            self.spill();
-            *self.bins.entry(bin(value)).or_default() += times;
+        for _ in 0..times {
+            self.exact.push(value);
+            self.spill_if_full();
         }
     }
 
@@ -56,20 +55,11 @@ impl Samples {
             (self.min.min(other.min), self.max.max(other.max))
         };
         self.merge_moments(other.n, other.mean, other.squares);
-        if self.bins.is_empty()
-            && other.bins.is_empty()
-            && self.exact.len() + other.exact.len() <= EXACT_LIMIT
-        {
-            self.exact.extend_from_slice(&other.exact);
-            return;
-        }
-        self.spill();
-        for value in &other.exact {
-            *self.bins.entry(bin(*value)).or_default() += 1;
-        }
         for (key, count) in &other.bins {
             *self.bins.entry(*key).or_default() += count;
         }
+        self.exact.extend_from_slice(&other.exact);
+        self.spill_if_full();
     }
 
     /// How many.
@@ -109,8 +99,10 @@ impl Samples {
             values.sort_unstable_by(f64::total_cmp);
             return Sorted::Exact(values);
         }
+        let mut bins = self.bins.clone();
+        count_into(&mut bins, self.exact.clone());
         let mut upto = 0;
-        let bins = self.bins.iter().map(|(key, count)| {
+        let bins = bins.iter().map(|(key, count)| {
             upto += count;
             (middle(*key).clamp(self.min, self.max), upto)
         });
@@ -126,10 +118,18 @@ impl Samples {
         self.n += n;
     }
 
-    fn spill(&mut self) {
-        for value in std::mem::take(&mut self.exact) {
-            *self.bins.entry(bin(value)).or_default() += 1;
+    fn spill_if_full(&mut self) {
+        if self.exact.len() > EXACT_LIMIT {
+            count_into(&mut self.bins, std::mem::take(&mut self.exact));
         }
+    }
+}
+
+/// Counts numbers into bins; sorted first, since a whole run of them then falls into one bin.
+fn count_into(bins: &mut BTreeMap<u64, u64>, mut values: Vec<f64>) {
+    values.sort_unstable_by(f64::total_cmp);
+    for run in values.chunk_by(|a, b| bin(*a) == bin(*b)) {
+        *bins.entry(bin(run[0])).or_default() += run.len() as u64;
     }
 }
 

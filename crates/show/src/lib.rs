@@ -1,1 +1,23 @@
 //! Text for people.
+//!
+//! Takes what `judge` concluded and returns strings. It computes no metric, opens nothing and knows no terminal:
+//! whoever prints says by a [`Style`] whether there is colour and how wide a line may be.
+
+#![forbid(unsafe_code)]
+
+mod escape;
+mod findings;
+#[cfg(test)]
+mod gallery;
+mod number;
+mod stage;
+mod style;
+mod summary;
+mod table;
+mod waterfall;
+
+pub use escape::escape;
+pub use findings::findings_text;
+pub use style::Style;
+pub use summary::summary_text;
+pub use waterfall::waterfall_text;
