@@ -45,15 +45,12 @@ pub struct Distribution {
     /// The largest.
     pub max: Option<f64>,
     /// 95 % intervals; empty for values that are not independent, such as the gaps inside one answer.
-    #[serde(skip_serializing_if = "Intervals::is_empty")]
     pub ci95: Intervals,
     /// Requests that were ok but whose value is not known.
     pub excluded: u64,
     /// The same percentiles if every failed request had taken for ever.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pessimistic: BTreeMap<String, Bound>,
     /// Percentiles that so few samples cannot support.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weak: Vec<String>,
     /// Width of the bins relative to the value, when there were too many samples to keep each.
     #[serde(skip_serializing_if = "Option::is_none")]

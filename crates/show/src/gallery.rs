@@ -70,6 +70,15 @@ fn failures() {
 }
 
 #[test]
+fn a_sweep_with_something_to_say() {
+    let good = Made { name: "short".to_owned(), load: users(2), requests: 60, ..Made::default() };
+    let answer = Answer { read_lag_ms: 9.0, ..Answer::default() };
+    let mut bad = Made { name: "long".to_owned(), load: users(16), answer, requests: 12, ..Made::default() };
+    bad.failed = (0..3).map(|i| fail(i, ErrorClass::TimeoutFirstToken, None, "")).collect();
+    assert_snapshot!(both(&run(&[good, bad], &["ttft_p95<2s", "error_rate<1%"])));
+}
+
+#[test]
 fn an_invalid_client() {
     let answer = Answer { read_lag_ms: 12.0, first_coalesced: true, ..Answer::default() };
     let load = Load::Open { rate: 40.0, arrival: Arrival::Poisson, max_in_flight: None };
