@@ -277,7 +277,7 @@ mod tests {
     fn every_listed_fault_reads_in_its_form() {
         for (form, _) in Faults::all() {
             let text =
-                form.replace("K", "3").replace("MS", "40").replace("CODE", "503").replace("BYTES", "100");
+                form.replace('K', "3").replace("MS", "40").replace("CODE", "503").replace("BYTES", "100");
             Faults::parse([text.as_str()]).unwrap_or_else(|e| panic!("{text}: {e}"));
             Faults::parse([format!("{text}@0.5").as_str()]).unwrap();
         }

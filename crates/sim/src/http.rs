@@ -226,12 +226,13 @@ impl Reply<'_> {
     }
 }
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// One chunk of a chunked body.
 pub(crate) fn put_chunk(out: &mut Vec<u8>, data: &[u8]) {
     if data.is_empty() {
         return;
     }
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = (usize::BITS - data.len().leading_zeros()).div_ceil(4);
     out.extend((0..digits).rev().map(|i| DIGITS[data.len() >> (4 * i) & 15]));
     out.extend_from_slice(b"\r\n");

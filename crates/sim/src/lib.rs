@@ -12,10 +12,13 @@
 mod alarm;
 mod connection;
 mod engine;
+mod errand;
 mod error;
 mod exchange;
 mod fault;
 mod http;
+mod instant;
+mod listener;
 mod metrics;
 mod options;
 mod profile;

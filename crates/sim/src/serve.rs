@@ -5,9 +5,10 @@ use ttft_kernel::mono_now;
 use ttft_model::Stamp;
 
 use crate::engine::{Ask, Finish, JobId};
-use crate::exchange::{Api, Exchange, Terms};
+use crate::exchange::{Api, Exchange, Origin, Terms};
 use crate::fault::Misdeeds;
 use crate::http::{Bad, Head, Reply, read_body, read_head};
+use crate::instant::{Instant, deliberate_refusal, locked};
 use crate::question::{Counted, Question};
 use crate::random::{Random, mix};
 use crate::server::Server;
@@ -18,30 +19,14 @@ const MAX_CHOICES: i64 = 1024;
 /// What the models page shows when no names were given.
 const ANY_MODEL: &str = "sim";
 
-/// An answer that is ready at once.
-struct Instant {
-    status: u16,
-    content_type: &'static str,
-    extra: &'static str,
-    body: String,
-}
-
-impl Instant {
-    fn json(status: u16, body: &serde_json::Value) -> Self {
-        Self { status, content_type: "application/json", extra: "", body: body.to_string() }
-    }
-
-    /// An error in the shape of vLLM.
-    fn error(status: u16, kind: &str, param: Option<&str>, message: &str) -> Self {
-        Self::json(
-            status,
-            &json!({"error": {"message": message, "type": kind, "param": param, "code": status}}),
-        )
-    }
-
-    fn bad_request(param: &str, message: &str) -> Self {
-        Self::error(400, "BadRequestError", Some(param), message)
-    }
+/// A generation request as it came.
+struct Incoming<'a> {
+    slot: usize,
+    job: JobId,
+    arrival: Stamp,
+    head: &'a Head,
+    api: Api,
+    body: &'a [u8],
 }
 
 impl Server {
@@ -187,7 +172,7 @@ impl Server {
         };
         let outcome = match refusal {
             Some(refusal) => Err(refusal),
-            None => self.submit(slot, job, arrival, &head, api, body, misdeeds.clone()),
+            None => self.submit(&Incoming { slot, job, arrival, head: &head, api, body }, misdeeds.clone()),
         };
         let Err(refusal) = outcome else { return };
         let close = !head.keep_alive;
@@ -211,17 +196,9 @@ impl Server {
         });
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is a fact of its own about one request")]
-    fn submit(
-        &mut self,
-        slot: usize,
-        job: JobId,
-        arrival: Stamp,
-        head: &Head,
-        api: Api,
-        body: &[u8],
-        misdeeds: Misdeeds,
-    ) -> Result<(), Instant> {
+    /// Hands a right request to the engine.
+    fn submit(&mut self, incoming: &Incoming<'_>, misdeeds: Misdeeds) -> Result<(), Instant> {
+        let Incoming { slot, job, arrival, head, api, body } = *incoming;
         let question: Question<'_> = serde_json::from_slice(body).map_err(|error| {
             Instant::error(400, "Bad Request", Some("body"), &format!("1 validation error: {error}"))
         })?;
@@ -234,35 +211,24 @@ impl Server {
         }
         let asks = self.asks(&question, &prompts, n as usize)?;
         let options = question.stream_options.unwrap_or_default();
+        let stream = question.stream == Some(true) && !misdeeds.plain;
         let terms = Terms {
             api,
-            stream: question.stream == Some(true) && !misdeeds.plain,
+            stream,
             include_usage: options.include_usage == Some(true),
             continuous_usage: options.continuous_usage_stats == Some(true),
             cached_details: block_size.is_some(),
             per_request_metrics: self.options.per_request_metrics,
             head_with_first_token: self.options.headers_with_first_token || misdeeds.headers_with_first_token,
-            keep_alive: head.keep_alive,
+            // Without chunks only the end of the connection ends a stream.
+            keep_alive: head.keep_alive && (head.chunks || !stream),
             chunks: head.chunks,
             prompt_tokens: prompts.iter().map(|prompt| prompt.tokens).sum(),
             seed: self.options.seed ^ prompts.first().map_or(0, |prompt| prompt.hash),
         };
-        let mut terms = terms;
-        // Without chunks only the end of the connection ends the body.
-        terms.keep_alive &= terms.chunks || !terms.stream;
-        let (slow_headers, comments) = (misdeeds.slow_headers, misdeeds.comments.filter(|_| terms.stream));
-        let mut exchange = Box::new(Exchange::new(
-            job,
-            head.request_id.clone(),
-            head.path.clone(),
-            arrival,
-            mono_now(),
-            self.created,
-            &model,
-            terms,
-            misdeeds,
-            asks.len(),
-        ));
+        let (slow_headers, comments) = (misdeeds.slow_headers, misdeeds.comments.filter(|_| stream));
+        let origin = Origin { job, head, arrival, created: self.created, model: &model };
+        let mut exchange = Box::new(Exchange::new(origin, terms, misdeeds, asks.len()));
         let connection = &mut self.connections[slot];
         exchange.begin(&mut connection.output);
         connection.exchange = Some(exchange);
@@ -382,49 +348,4 @@ fn prompts(question: &Question<'_>, api: Api, block_size: Option<u32>) -> Result
         _ => {}
     }
     question.count(block_size).filter(|prompts| !prompts.is_empty()).ok_or_else(missing)
-}
-
-fn locked() -> Instant {
-    Instant::json(401, &json!({"error": "Unauthorized"}))
-}
-
-/// The answer of a fault that refuses the request at once.
-fn deliberate_refusal(misdeeds: &Misdeeds) -> Option<Instant> {
-    if let Some(status) = misdeeds.status {
-        return Some(match status {
-            401 => locked(),
-            404 => Instant::error(404, "NotFoundError", Some("model"), "The model does not exist."),
-            429 => Instant {
-                extra: "retry-after: 1\r\n",
-                ..Instant::error(
-                    429,
-                    "TooManyRequestsError",
-                    None,
-                    "Rate limit reached. Please try again later.",
-                )
-            },
-            503 => Instant {
-                extra: "retry-after: 1\r\n",
-                ..Instant::error(
-                    503,
-                    "Service Unavailable",
-                    None,
-                    "The engine is currently busy and cannot accept new requests. Please try again later or on a \
-                     different instance.",
-                )
-            },
-            _ => Instant::error(status, "InternalServerError", None, "EngineCore encountered an issue."),
-        });
-    }
-    if misdeeds.html {
-        let body = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
-            <center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n"
-            .to_owned();
-        return Some(Instant { status: 502, content_type: "text/html", extra: "", body });
-    }
-    misdeeds.json_error.then(|| {
-        let error = json!({"message": "EngineCore encountered an issue.", "type": "InternalServerError",
-            "param": null, "code": 500});
-        Instant::json(200, &json!({"error": error}))
-    })
 }

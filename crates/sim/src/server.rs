@@ -2,8 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +16,7 @@ use ttft_model::Nanos;
 use crate::alarm::Alarm;
 use crate::connection::{Connection, Read};
 use crate::engine::{Engine, JobId, Token};
+use crate::errand::{Chore, Errand};
 use crate::exchange::{After, Ending};
 use crate::truth::{Truth, TruthLog};
 use crate::{Error, SimOptions, SimStats};
@@ -24,29 +24,6 @@ use crate::{Error, SimOptions, SimStats};
 const LISTENER: mio::Token = mio::Token(usize::MAX);
 const ALARM: mio::Token = mio::Token(usize::MAX - 1);
 const WAKER: mio::Token = mio::Token(usize::MAX - 2);
-
-/// Something to do for a connection at an instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Chore {
-    /// Output was held back until now.
-    Release,
-    /// A keep-alive comment, again after so long.
-    Comment(Nanos),
-    /// Close it if it is still idle.
-    CloseIdle,
-    /// Accepting failed for want of file descriptors: try again.
-    Accept,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Errand {
-    at: Nanos,
-    slot: usize,
-    connection: u64,
-    /// The request it is about; 0 for none.
-    serial: u32,
-    chore: Chore,
-}
 
 /// The server. [`Server::run`] is its thread.
 pub(crate) struct Server {
@@ -169,9 +146,8 @@ impl Server {
             self.end_exchange(slot, "aborted");
         }
         let path = self.options.truth.clone();
-        match self.truth.take() {
-            Some(truth) => truth.finish(path.as_deref().unwrap_or(Path::new("")))?,
-            None => {}
+        if let Some(truth) = self.truth.take() {
+            truth.finish(path.as_deref().unwrap_or(Path::new("")))?;
         }
         Ok(self.stats)
     }
@@ -413,18 +389,4 @@ impl Server {
         // Closing the socket takes it off the poll.
         drop(self.connections.try_remove(slot));
     }
-}
-
-/// A listener with the queue and the options that accepted sockets inherit.
-pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
-    use socket2::{Domain, Protocol, Socket, Type};
-    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    // Linux hands both of these down to accepted sockets: two system calls less for each.
-    socket.set_tcp_nodelay(true)?;
-    ttft_kernel::enable_receive_stamps(&socket)?;
-    socket.bind(&addr.into())?;
-    socket.listen(65_535)?;
-    Ok(socket.into())
 }

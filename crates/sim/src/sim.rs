@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 
 use mio::Waker;
 
-use crate::server::{Server, listen};
+use crate::listener::listen;
+use crate::server::Server;
 use crate::{Error, SimOptions};
 
 /// What a simulated engine did.

@@ -23,12 +23,10 @@ fn engine_with(limits: &str, more: &str) -> Engine {
         ("prefix_cache", "true"),
     ];
     let given: HashMap<&str, &str> = limits.split(',').filter_map(|l| l.split_once('=')).collect();
-    let limits: String = defaults
-        .iter()
-        .map(|(name, value)| format!("{name} = {}\n", given.get(name).unwrap_or(value)))
-        .collect();
+    let limits =
+        defaults.map(|(name, value)| format!("{name} = {}", given.get(name).unwrap_or(&value))).join("\n");
     let text = format!(
-        "about='x'\nmax_model_len=200\noutput={{median=9,sigma=0}}\n[batching]\n{limits}\
+        "about='x'\nmax_model_len=200\noutput={{median=9,sigma=0}}\n[batching]\n{limits}\n\
          step_ms=10\nprefill_ms=1\ndecode_ms_per_seq=1\n{more}"
     );
     Engine::new(&Profile::parse("test", &text).unwrap(), 1)
@@ -50,8 +48,11 @@ fn ask(prompt: u32, output: u32, salt: u64) -> Ask {
     Ask { prompt, blocks, output, finish: Finish::Length }
 }
 
+/// Something done to the engine at an instant.
+type Event = Box<dyn FnOnce(&mut Engine, Nanos)>;
+
 /// Runs until nothing is due, with what happens at given instants; all tokens.
-fn run(engine: &mut Engine, mut events: Vec<(i64, Box<dyn FnOnce(&mut Engine, Nanos)>)>) -> Vec<Token> {
+fn run(engine: &mut Engine, mut events: Vec<(i64, Event)>) -> Vec<Token> {
     let mut tokens = Vec::new();
     events.reverse();
     let mut now = Nanos::ZERO;
@@ -69,7 +70,7 @@ fn run(engine: &mut Engine, mut events: Vec<(i64, Box<dyn FnOnce(&mut Engine, Na
     }
 }
 
-fn submit(n: u32, ask: Ask) -> Box<dyn FnOnce(&mut Engine, Nanos)> {
+fn submit(n: u32, ask: Ask) -> Event {
     Box::new(move |engine, now| engine.submit(job(n), now, [ask]))
 }
 

@@ -89,7 +89,7 @@ impl Response {
 pub(crate) fn read(socket: &mut TcpStream, spare: &mut Vec<u8>) -> Response {
     let mut response = Response { head: String::new(), body: Vec::new(), whole: false, reset: false };
     let mut more = |spare: &mut Vec<u8>, response: &mut Response| {
-        let mut buffer = [0; 65_536];
+        let mut buffer = [0; 16_384];
         match socket.read(&mut buffer) {
             Ok(0) => false,
             Ok(count) => {
@@ -124,11 +124,17 @@ pub(crate) fn read(socket: &mut TcpStream, spare: &mut Vec<u8>) -> Response {
     } else if response.header("transfer-encoding").is_some() {
         loop {
             let Some(line) = find(spare, b"\r\n") else {
-                if more(spare, &mut response) { continue } else { return response }
+                if more(spare, &mut response) {
+                    continue;
+                }
+                return response;
             };
             let size = usize::from_str_radix(std::str::from_utf8(&spare[..line]).unwrap(), 16).unwrap();
             if spare.len() < line + 2 + size + 2 {
-                if more(spare, &mut response) { continue } else { return response }
+                if more(spare, &mut response) {
+                    continue;
+                }
+                return response;
             }
             response.body.extend_from_slice(&spare[line + 2..line + 2 + size]);
             assert_eq!(&spare[line + 2 + size..][..2], b"\r\n");
