@@ -1,5 +1,7 @@
 //! Nanoseconds per event of the hot path: whole events of an `openai-chat` stream, text not kept.
 
+#![allow(clippy::print_stdout)]
+
 use std::hint::black_box;
 
 use ttft_dialect::{Dialect, End, Options, Transcript};

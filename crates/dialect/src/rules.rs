@@ -126,6 +126,8 @@ pub(crate) struct Rule {
     pub(crate) rank: u8,
     /// The group has more than one pointer.
     pub(crate) alternatives: bool,
+    /// It is about output or finish: what every event of the dialect has in some form.
+    pub(crate) is_shape: bool,
     /// So many `*` are shared with the pointer of the choice's index.
     pub(crate) choice_stars: u8,
     /// Each event repeats all that came before.

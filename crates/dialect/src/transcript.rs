@@ -27,6 +27,8 @@ const MAX_DOCUMENT: usize = 16 << 20;
 const MAX_ERROR_PAGE: usize = 64 << 10;
 /// So many bytes tell a stream from a document.
 const SNIFF: usize = 8;
+/// What a server-sent stream begins with, comments apart.
+const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id:", b"retry", b"\xEF\xBB\xBF"];
 
 /// How much to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,6 +80,7 @@ pub struct Transcript {
     framer: Framer,
     body: Body,
     mode: Mode,
+    has_head: bool,
     status: u16,
     event_stream: bool,
     inflate: Option<Inflate>,
@@ -94,6 +97,7 @@ impl Transcript {
             framer: Framer::new(dialect.rules.framing),
             body: Body::new(dialect, options),
             mode: Mode::Unknown,
+            has_head: false,
             status: 200,
             event_stream: false,
             inflate: None,
@@ -106,6 +110,7 @@ impl Transcript {
     /// The response head. Status and content type say whether the body is a stream, a document or an error page;
     /// where they leave it open, its first bytes do.
     pub fn on_head(&mut self, status: u16, content_type: Option<&str>, content_encoding: Option<&str>) {
+        self.has_head = true;
         self.status = status;
         let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
         let media = media.trim().to_ascii_lowercase();
@@ -265,7 +270,6 @@ fn sniff(start: &[u8], event_stream: bool) -> Option<Mode> {
         _ if event_stream => return Some(Mode::Stream),
         _ => {}
     }
-    const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id:", b"retry", b"\xEF\xBB\xBF"];
     if FIELDS.iter().any(|field| start.starts_with(field)) {
         return Some(Mode::Stream);
     }

@@ -1,5 +1,7 @@
 //! The hot path allocates nothing per event once its memory has grown.
 
+#![allow(clippy::unwrap_used)]
+
 use ttft_dialect::{Dialect, Options, Transcript};
 use ttft_model::{Nanos, Stamp};
 

@@ -1,5 +1,7 @@
 //! What real servers sent: the reading of each capture in one line.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

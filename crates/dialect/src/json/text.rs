@@ -52,7 +52,7 @@ pub(crate) fn whole(raw: &[u8]) -> Option<u64> {
             .try_fold(0_u64, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
     }
     let value = number(raw)?;
-    (value >= 0.0 && value < 1e18).then_some(value as u64)
+    (0.0..1e18).contains(&value).then_some(value as u64)
 }
 
 /// Any number.

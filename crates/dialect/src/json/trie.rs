@@ -30,14 +30,12 @@ struct Child {
 
 /// The first eight bytes of the key that begins a text, the rest zero.
 fn tag(text: &[u8], length: usize) -> u64 {
-    let word = match text.first_chunk::<8>() {
-        Some(word) => u64::from_le_bytes(*word),
-        None => {
-            let mut word = [0; 8];
-            word[..text.len()].copy_from_slice(text);
-            u64::from_le_bytes(word)
-        }
-    };
+    let word = text.first_chunk().copied().unwrap_or_else(|| {
+        let mut word = [0; 8];
+        word[..text.len()].copy_from_slice(text);
+        word
+    });
+    let word = u64::from_le_bytes(word);
     if length < 8 { word & ((1 << (8 * length)) - 1) } else { word }
 }
 

@@ -62,6 +62,7 @@ fn matcher(file: &DialectFile, scope: Scope) -> Result<Matcher, At> {
                 group: group as u16,
                 rank: rank as u8,
                 alternatives: pointers.len() > 1,
+                is_shape: rule.is == Meaning::Finish || rule.is.channel().is_some(),
                 choice_stars: choice.as_ref().map_or(0, |(_, choice)| shared_stars(choice, pointer) as u8),
                 cumulative: rule.cumulative,
                 fallback: rule.fallback,

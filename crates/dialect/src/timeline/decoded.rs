@@ -45,7 +45,7 @@ pub struct Decoded {
     pub end_ms: Option<f64>,
     /// Last output; of a document, its end.
     pub e2e_ms: Option<f64>,
-    /// (last_token − ttft) / (output_tokens − 1).
+    /// `(last_token − ttft) / (output_tokens − 1)`.
     pub tpot_ms: Option<f64>,
     /// Mean gap between reads with output.
     pub event_gap_mean_ms: Option<f64>,
@@ -195,7 +195,7 @@ impl Decoded {
     }
 }
 
-/// (last_token − first_token) / (output_tokens − 1); needs two tokens.
+/// `(last_token − first_token) / (output_tokens − 1)`; needs two tokens.
 fn tpot_ms(answer: &Answer) -> Option<f64> {
     let span = answer.last_token?.at() - answer.first_token?.at();
     let tokens = answer.usage.output.filter(|tokens| *tokens >= 2)?;
@@ -262,6 +262,7 @@ fn flags(dialect: &Dialect, recording: &Recording, answer: &Answer) -> Vec<&'sta
 }
 
 /// A code as the number it is, or as the word it is.
+#[expect(clippy::ref_option, reason = "the form that serde calls")]
 fn code<S: Serializer>(code: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     match code.as_deref().map(|code| (code, code.parse::<i64>())) {
         Some((_, Ok(number))) => serializer.serialize_i64(number),

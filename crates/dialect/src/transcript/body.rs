@@ -54,6 +54,7 @@ impl Body {
         let facts = &mut self.reader.answer.facts;
         if (!event.is_empty() && names(&rules.ping_events, event))
             || rules.comment_data.iter().any(|start| data.starts_with(start))
+            || data.trim_ascii().is_empty()
         {
             facts.comments += 1;
             return;
@@ -109,19 +110,16 @@ impl Body {
     fn values(&mut self, data: &[u8], text: Text) {
         let matcher: &Matcher = &self.dialect.rules.stream;
         let mut from = 0;
-        let mut malformed = data.trim_ascii().is_empty();
+        let mut malformed = false;
         while !data[from..].trim_ascii_start().is_empty() {
-            match self.scan.value(data, from, &matcher.trie) {
-                Ok(end) => {
-                    self.reader.apply(matcher, &self.scan.hits, data, text);
-                    from = end;
-                }
-                Err(_) => {
-                    malformed = true;
-                    let Some(line) = memchr::memmem::find(&data[from..], b"\n{") else { break };
-                    from += line + 1;
-                }
+            if let Ok(end) = self.scan.value(data, from, &matcher.trie) {
+                self.reader.apply(matcher, &self.scan.hits, data, text);
+                from = end;
+                continue;
             }
+            malformed = true;
+            let Some(line) = memchr::memmem::find(&data[from..], b"\n{") else { break };
+            from += line + 1;
         }
         if !malformed {
             return;

@@ -27,6 +27,8 @@ pub(super) struct Reader {
     pub(super) answer: Answer,
     pub(super) texts: Texts,
     pub(super) failure: Option<Failure>,
+    /// Something stood where the dialect has its output or its finish, be it empty.
+    pub(super) has_shape: bool,
     /// Output that came in a document, and so has no instants.
     pub(super) document_output: bool,
     /// The read and stamp of the bytes that are being read.
@@ -76,6 +78,7 @@ impl Reader {
             answer: Answer::default(),
             texts: Texts::default(),
             failure: None,
+            has_shape: false,
             document_output: false,
             read: 0,
             stamp: Stamp::user(Nanos::ZERO),
@@ -125,6 +128,7 @@ impl Reader {
 
         for hit in hits {
             for rule in matcher.rules(hit.slot) {
+                self.has_shape |= rule.is_shape;
                 if hit.kind == Kind::Null || !rule.applies(hit, hits, json) {
                     continue;
                 }

@@ -43,7 +43,8 @@ const OK: (Outcome, Option<ErrorClass>) = (Outcome::Ok, None);
 
 fn in_stream(code: &str, message: &str) -> Option<Failure> {
     let code = (!code.is_empty()).then(|| code.to_owned());
-    Some(Failure { class: ErrorClass::InStreamError, code, message: message.to_owned() })
+    let failure = Failure { class: ErrorClass::InStreamError, code, message: message.to_owned() };
+    (!message.is_empty()).then_some(failure)
 }
 
 #[test]
@@ -111,6 +112,9 @@ fn ends() {
     assert_eq!(outcome(&answer), (Outcome::Timeout, Some(ErrorClass::TimeoutIdle)));
     let (answer, _) = read("openai-chat", 200, SSE, &reads[..1], End::Cancelled);
     assert_eq!(outcome(&answer), (Outcome::Cancelled, None));
+    let answer = Transcript::new(Dialect::builtin("openai-chat").unwrap(), Options::default())
+        .finish(End::Reset, Stamp::user(Nanos(1)));
+    assert_eq!(outcome(&answer), (Outcome::Error, Some(ErrorClass::Reset)), "before any head");
     let tls = Failure::new(ErrorClass::Tls, "bad certificate");
     let (answer, _) = read("openai-chat", 200, SSE, &[], End::Failed(tls.clone()));
     assert_eq!((answer.outcome, answer.failure), (Some(Outcome::Error), Some(tls)));
@@ -177,6 +181,10 @@ fn data_that_is_not_json() {
     assert_eq!((outcome(&answer), answer.events.len(), answer.facts.malformed_events), (OK, 2, 1));
     let (answer, _) = chat(&[broken]);
     assert_eq!(outcome(&answer), (Outcome::Error, Some(ErrorClass::Malformed)));
+    let (answer, _) = chat(&["data: {\"content\":\"another dialect\"}\n\n"]);
+    assert_eq!(outcome(&answer), (Outcome::Error, Some(ErrorClass::Malformed)));
+    let (answer, _) = chat(&[HI, "data:\n\n", STOP, DONE]);
+    assert_eq!((answer.facts.comments, answer.facts.malformed_events), (1, 0), "nothing is a ping");
 }
 
 #[test]

@@ -55,13 +55,40 @@ impl Transcript {
             return (Outcome::Error, Some(Failure::new(ErrorClass::InStreamError, message)));
         }
         if !facts.terminator && !finished {
-            return unfinished(end, facts.events, facts.malformed_events);
+            return self.unfinished(end);
         }
         if reader.answer.first_token.is_none() && reader.answer.usage.output.unwrap_or(0) == 0 {
             let message = "the stream ended as it should, but held no output";
             return (Outcome::NoOutput, Some(Failure::new(ErrorClass::NoOutput, message)));
         }
         (Outcome::Ok, None)
+    }
+
+    /// The verdict on a stream that neither finished nor announced its end.
+    fn unfinished(&self, end: &End) -> (Outcome, Option<Failure>) {
+        let error = |class, message: String| (Outcome::Error, Some(Failure::new(class, message)));
+        let truncated = |class, message: &str| (Outcome::Truncated, Some(Failure::new(class, message)));
+        let facts = &self.body.reader.answer.facts;
+        if *end == End::Reset && !self.has_head {
+            return error(ErrorClass::Reset, "the connection broke before an answer came".to_owned());
+        }
+        if *end == End::Reset {
+            return truncated(
+                ErrorClass::Reset,
+                "the connection broke before the stream's end was announced",
+            );
+        }
+        if facts.events == 0 {
+            return truncated(ErrorClass::Truncated, "the body ended without any event");
+        }
+        if facts.events == facts.malformed_events {
+            return error(ErrorClass::Malformed, "no event could be understood".to_owned());
+        }
+        if !self.body.reader.has_shape {
+            let dialect = self.body.dialect.name();
+            return error(ErrorClass::Malformed, format!("no event is one of the dialect {dialect}"));
+        }
+        truncated(ErrorClass::Truncated, "the body ended without a finish reason and without a terminator")
     }
 
     /// How far the answer had come.
@@ -77,20 +104,4 @@ impl Transcript {
             (None, None) => "nothing came".to_owned(),
         }
     }
-}
-
-fn unfinished(end: &End, events: u32, malformed: u32) -> (Outcome, Option<Failure>) {
-    if *end == End::Reset {
-        let message = "the connection broke before the stream's end was announced";
-        return (Outcome::Truncated, Some(Failure::new(ErrorClass::Reset, message)));
-    }
-    if events > 0 && events == malformed {
-        let message = "no event could be understood";
-        return (Outcome::Error, Some(Failure::new(ErrorClass::Malformed, message)));
-    }
-    let message = match events {
-        0 => "the body ended without any event",
-        _ => "the body ended without a finish reason and without a terminator",
-    };
-    (Outcome::Truncated, Some(Failure::new(ErrorClass::Truncated, message)))
 }
