@@ -1,0 +1,291 @@
+//! The flags that say where requests go and what they ask, and what they mean. Shared by all verbs that send.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use ttft_dialect::Dialect;
+use ttft_drive::RequestMaker;
+use ttft_model::{
+    ApiKey, CachePolicy, Connections, Endpoint, Header, HttpVersion, Prompt, Resolve, Span, Timeouts,
+    Workload,
+};
+use ttft_plan::endpoint_url;
+use ttft_wire::{ConnectOptions, Target, TlsOptions, tls_config};
+
+use crate::usage;
+
+/// The variable that holds the API key unless another is named.
+const KEY_VARIABLE: &str = "OPENAI_API_KEY";
+
+/// Where requests go.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Endpoint")]
+pub(crate) struct EndpointArgs {
+    /// Base URL (http://host:8000, …/v1, https://gateway/api) or full path; without one, the built-in simulated
+    /// engine is tested
+    pub url: Option<String>,
+    /// Model to ask for; by default the first that the server lists
+    #[arg(long, short)]
+    pub model: Option<String>,
+    /// Stream dialect: a name, or a TOML file. By default told from the URL
+    #[arg(long)]
+    pub dialect: Option<String>,
+    /// Extra request header, `Name: value`; may be repeated
+    #[arg(long, short = 'H', value_name = "HEADER", value_parser = parse_header)]
+    pub header: Vec<Header>,
+    /// Environment variable with the API key [default: OPENAI_API_KEY, if it is set]
+    #[arg(long, value_name = "NAME")]
+    pub api_key_env: Option<String>,
+    /// File with the API key
+    #[arg(long, value_name = "FILE", conflicts_with = "api_key_env")]
+    pub api_key_file: Option<String>,
+    /// Protocol: 1.1 is the precise mode; on 2 several streams share a connection
+    #[arg(long, value_name = "VERSION", value_parser = parse_http, default_value = "1.1")]
+    pub http: HttpVersion,
+    /// Accept any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// PEM file with more roots to trust
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<String>,
+    /// Connect to ADDR for HOST:PORT, without asking the resolver; may be repeated
+    #[arg(long, value_name = "HOST:PORT:ADDR", value_parser = parse_resolve)]
+    pub resolve: Vec<Resolve>,
+}
+
+/// What is asked.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Prompt and answer")]
+pub(crate) struct PromptArgs {
+    /// The same prompt for all requests
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["prompt_tokens", "dataset"])]
+    pub prompt: Option<String>,
+    /// Made-up prompts of about this many tokens (one word is about one token) [default: 500]
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "dataset")]
+    pub prompt_tokens: Option<u64>,
+    /// Prompts from a file: one a line, or .jsonl with `prompt` or `messages`
+    #[arg(long, value_name = "FILE")]
+    pub dataset: Option<String>,
+    /// Most tokens of an answer
+    #[arg(long, value_name = "N", value_parser = count, default_value = "64")]
+    pub max_tokens: u64,
+    /// Ask the engine to go on to --max-tokens where the model would stop (vLLM, SGLang)
+    #[arg(long)]
+    pub ignore_eos: bool,
+    /// JSON object merged into every request body; null removes a field
+    #[arg(long, value_name = "JSON")]
+    pub body_json: Option<String>,
+}
+
+/// How long each phase may take.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Timeouts")]
+#[expect(clippy::struct_field_names, reason = "the names are the flags")]
+pub(crate) struct TimeoutArgs {
+    /// For name, TCP and TLS together
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub timeout_connect: Span,
+    /// From the start to the first token
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    pub timeout_first_token: Span,
+    /// Between two reads of a stream
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub timeout_idle: Span,
+    /// The whole request
+    #[arg(long, value_name = "TIME", default_value = "30m")]
+    pub timeout_total: Span,
+}
+
+/// A count such as `200` or `4k`, for clap.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    ttft_model::parse_count(text).map_err(|e| e.to_string())
+}
+
+fn parse_header(text: &str) -> Result<Header, String> {
+    let (name, value) = text.split_once(':').ok_or("write it as `Name: value`")?;
+    Ok(Header { name: name.trim().to_ascii_lowercase(), value: value.trim().to_owned() })
+}
+
+fn parse_http(text: &str) -> Result<HttpVersion, String> {
+    match text {
+        "1" | "1.1" => Ok(HttpVersion::H1),
+        "2" => Ok(HttpVersion::H2),
+        _ => Err("there are 1.1 and 2".to_owned()),
+    }
+}
+
+fn parse_resolve(text: &str) -> Result<Resolve, String> {
+    let form = || "write it as HOST:PORT:ADDR, for instance gateway.example:443:127.0.0.1".to_owned();
+    let (host, rest) = text.split_once(':').ok_or_else(form)?;
+    let (port, addr) = rest.split_once(':').ok_or_else(form)?;
+    let addr = addr.trim_matches(['[', ']']);
+    Ok(Resolve {
+        host: host.to_ascii_lowercase(),
+        port: port.parse().map_err(|_| form())?,
+        addr: addr.parse().map_err(|_| form())?,
+    })
+}
+
+impl EndpointArgs {
+    /// The endpoint of a plan; `url` as the user wrote it, or the simulated engine.
+    pub(crate) fn endpoint(&self) -> anyhow::Result<Endpoint> {
+        let given = self.url.clone().unwrap_or_else(|| crate::simulator::DEFAULT.to_owned());
+        let dialect = self.dialect.clone().unwrap_or_else(|| dialect_of_url(&given).to_owned());
+        let api_key = match (&self.api_key_file, &self.api_key_env) {
+            (Some(file), _) => ApiKey::File(file.clone()),
+            (None, Some(name)) => {
+                if std::env::var_os(name).is_none() {
+                    return Err(usage(anyhow::anyhow!("the environment has no variable `{name}`")));
+                }
+                ApiKey::Env(name.clone())
+            }
+            (None, None) => ApiKey::Env(KEY_VARIABLE.to_owned()),
+        };
+        Ok(Endpoint {
+            url: given,
+            dialect,
+            model: self.model.clone(),
+            api_key,
+            headers: self.header.clone(),
+            connections: Connections::Reuse,
+            http: self.http,
+            insecure: self.insecure,
+            ca: self.ca.clone(),
+            resolve: self.resolve.clone(),
+            streams_per_connection: 8,
+        })
+    }
+}
+
+/// The dialect that a URL's path tells.
+fn dialect_of_url(url: &str) -> &'static str {
+    let path = url.split(['?', '#']).next().unwrap_or(url).trim_end_matches('/');
+    if path.ends_with("/completions") && !path.ends_with("/chat/completions") {
+        "openai-completions"
+    } else {
+        "openai-chat"
+    }
+}
+
+impl PromptArgs {
+    /// The workload of a plan.
+    pub(crate) fn workload(&self, cache: CachePolicy) -> anyhow::Result<Workload> {
+        let prompt = match (&self.prompt, &self.dataset) {
+            (Some(text), _) => Prompt::Text(text.clone()),
+            (None, Some(file)) => Prompt::File(file.clone()),
+            (None, None) => Prompt::Tokens(small(self.prompt_tokens.unwrap_or(500), "--prompt-tokens")?),
+        };
+        Ok(Workload {
+            name: "default".to_owned(),
+            prompt,
+            max_tokens: small(self.max_tokens, "--max-tokens")?,
+            ignore_eos: self.ignore_eos,
+            cache,
+            body_json: self.body_json.clone(),
+        })
+    }
+}
+
+fn small(value: u64, flag: &str) -> anyhow::Result<u32> {
+    u32::try_from(value).map_err(|_| usage(anyhow::anyhow!("{flag} {value} is more than any model takes")))
+}
+
+impl TimeoutArgs {
+    /// The timeouts of a plan.
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            connect: self.timeout_connect,
+            first_token: self.timeout_first_token,
+            idle: self.timeout_idle,
+            total: self.timeout_total,
+        }
+    }
+}
+
+/// An endpoint, ready to be asked.
+pub(crate) struct Reached {
+    pub dialect: Arc<Dialect>,
+    pub target: Target,
+    /// The full URL, without secrets shown only where they are redacted.
+    pub url: String,
+    pub connect: ConnectOptions,
+    pub key: Option<String>,
+}
+
+/// Resolves what an endpoint names: dialect, URL, TLS, key. `base` replaces the endpoint's URL where that names a
+/// simulated engine.
+pub(crate) fn reach(endpoint: &Endpoint, timeouts: &Timeouts, base: Option<&str>) -> anyhow::Result<Reached> {
+    let dialect = load_dialect(&endpoint.dialect)?;
+    let model = endpoint.model.clone().unwrap_or_default();
+    let url = endpoint_url(base.unwrap_or(&endpoint.url), &dialect.path(&model)).map_err(usage)?;
+    let target = Target::parse(&url).map_err(usage)?;
+    let tls = TlsOptions {
+        insecure: endpoint.insecure,
+        ca: endpoint.ca.as_ref().map(PathBuf::from),
+        http: endpoint.http,
+    };
+    let connect = ConnectOptions {
+        tls: tls_config(&tls).map_err(usage)?,
+        http: endpoint.http,
+        timeout: timeouts.connect.0.to_std(),
+        streams_per_connection: endpoint.streams_per_connection,
+    };
+    Ok(Reached { dialect, target, url, connect, key: read_key(&endpoint.api_key)? })
+}
+
+pub(crate) fn load_dialect(name: &str) -> anyhow::Result<Arc<Dialect>> {
+    let is_file = std::path::Path::new(name).extension().is_some_and(|end| end == "toml");
+    let loaded = if is_file { Dialect::load(name.as_ref()) } else { Dialect::named(name) };
+    loaded.map_err(usage)
+}
+
+/// The key itself. It never leaves this process but in requests.
+fn read_key(source: &ApiKey) -> anyhow::Result<Option<String>> {
+    let key = match source {
+        ApiKey::None => return Ok(None),
+        ApiKey::Env(name) => std::env::var(name).ok(),
+        ApiKey::File(path) => Some(
+            std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the API key from {path}"))
+                .map_err(usage)?,
+        ),
+    };
+    let Some(key) = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()) else {
+        return Ok(None);
+    };
+    if key.chars().any(char::is_control) {
+        let error = anyhow::anyhow!("the API key holds a line end or another control character");
+        return Err(usage(error));
+    }
+    Ok(Some(key))
+}
+
+impl Reached {
+    /// Makes the requests of a workload.
+    pub(crate) fn maker(
+        &self,
+        endpoint: &Endpoint,
+        workload: &Workload,
+        seed: u64,
+        warm_prompts: u64,
+    ) -> anyhow::Result<RequestMaker> {
+        RequestMaker::new(&self.dialect, endpoint, workload, self.key.as_deref(), seed, warm_prompts)
+            .map_err(usage)
+    }
+}
+
+/// Refuses a load that this machine cannot hold open at once.
+pub(crate) fn check_open_files(connections: u64) -> anyhow::Result<()> {
+    const OWN: u64 = 64;
+    let limit = ttft_kernel::raise_open_files();
+    if limit < connections + OWN {
+        bail!(
+            "{connections} connections need {} open files, but this process may have {limit}: \
+             raise the hard limit (`ulimit -Hn`), or ask for less",
+            connections + OWN
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Which models a server has.
+
+use anyhow::{Context, bail};
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+use serde_json::Value;
+use ttft_drive::get;
+use ttft_model::Endpoint;
+use ttft_plan::sibling_url;
+use ttft_wire::Target;
+
+use crate::endpoint::Reached;
+use crate::usage;
+
+/// A list of models is never larger.
+const LIMIT: usize = 4 << 20;
+
+/// The models that the server lists at `…/models`.
+pub(crate) fn list(reached: &Reached, endpoint: &Endpoint) -> anyhow::Result<Vec<String>> {
+    let model = endpoint.model.clone().unwrap_or_default();
+    let url = sibling_url(&reached.url, &reached.dialect.path(&model), "models")?;
+    let target = Target::parse(&url)?;
+    let mut headers = HeaderMap::new();
+    let own = endpoint.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
+    for (name, value) in reached.dialect.headers(reached.key.as_deref()).into_iter().chain(own) {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.insert(name, value);
+        }
+    }
+    headers.remove(http::header::CONTENT_TYPE);
+    let (status, body) = get(&target, &reached.connect, &endpoint.resolve, headers, LIMIT)?;
+    if status != 200 {
+        bail!("the server answers {status} to {}", target.path);
+    }
+    let body: Value = serde_json::from_slice(&body).context("its list of models is no JSON")?;
+    let ids = body["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
+    Ok(ids.map(str::to_owned).collect())
+}
+
+/// Sets the endpoint's model to the first that the server lists, if none is named.
+pub(crate) fn choose(reached: &Reached, endpoint: &mut Endpoint) -> anyhow::Result<()> {
+    if endpoint.model.is_some() {
+        return Ok(());
+    }
+    let models = list(reached, endpoint).context("no --model is given, and the server's list cannot be had");
+    match models?.into_iter().next() {
+        Some(model) => endpoint.model = Some(model),
+        None => return Err(usage(anyhow::anyhow!("the server lists no model: name one with --model"))),
+    }
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! One file a verb.
+
+pub(crate) mod check;
+pub(crate) mod decode;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod sim;

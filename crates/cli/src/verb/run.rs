@@ -1,0 +1,124 @@
+//! `ttft run`: the load test.
+
+mod args;
+mod facts;
+mod recorder;
+mod to_plan;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use ttft_drive::{Job, Stop, start};
+use ttft_judge::Summary;
+use ttft_kernel::{Anchor, cpu_count};
+use ttft_model::{CachePolicy, Load, Plan};
+use ttft_store::{Place, RunFolder};
+
+pub(crate) use args::Args;
+
+use crate::endpoint::{Reached, check_open_files, reach};
+use crate::exit::Exit;
+use crate::verb::report::summarise;
+use crate::{model, output, signals, simulator};
+
+/// Where run folders go unless `--out` names one.
+const RUNS: &str = "runs";
+
+/// Runs a load test from its arguments to its summary.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let mut plan = to_plan::plan(args)?;
+    let sim = simulator::start(&plan.endpoint.url, plan.seed)?;
+    let base = sim.as_ref().map(|sim| format!("http://{}", sim.addr()));
+    let reached = reach(&plan.endpoint, &plan.timeouts, base.as_deref())?;
+    model::choose(&reached, &mut plan.endpoint)?;
+    if sim.is_none() {
+        plan.endpoint.url.clone_from(&reached.url);
+    }
+    check_open_files(most_connections(&plan))?;
+
+    let job = job(&plan, &reached, sim.is_some())?;
+    let anchor = Anchor::establish();
+    let facts = facts::of_run(&plan, &anchor);
+    let place = match &args.out {
+        Some(path) => Place::Exactly(path),
+        None => Place::Under(Path::new(RUNS)),
+    };
+    let mut folder = RunFolder::create(place, &plan, &facts).map_err(crate::usage)?;
+    if let Some(key) = &reached.key {
+        folder.keep_out(key);
+    }
+    let path = folder.path().to_owned();
+    announce(&plan, &path);
+
+    let stop = Stop::default();
+    signals::listen(stop.clone());
+    let running = start(job, stop);
+    let run = recorder::record(&running, folder, facts)?;
+    running.join();
+    // The engine's own figures are its log's matter.
+    drop(sim);
+
+    let summary = summarise(&path)?;
+    finish(args, &path, &summary, run.interrupted)
+}
+
+fn job(plan: &Plan, reached: &Reached, beside_simulator: bool) -> anyhow::Result<Job> {
+    let warm = u64::from(plan.warmup);
+    let makers = plan
+        .workloads
+        .iter()
+        .map(|workload| reached.maker(&plan.endpoint, workload, plan.seed, warm).map(Arc::new));
+    // The simulated engine needs a core of its own to be on time.
+    let cores = cpu_count().saturating_sub(usize::from(beside_simulator)).max(1) as u32;
+    Ok(Job {
+        plan: plan.clone(),
+        target: reached.target.clone(),
+        dialect: reached.dialect.clone(),
+        makers: makers.collect::<anyhow::Result<_>>()?,
+        connect: reached.connect.clone(),
+        workers: plan.client.workers.unwrap_or(cores).max(1),
+    })
+}
+
+/// Connections that may be open at once, as far as the plan tells.
+fn most_connections(plan: &Plan) -> u64 {
+    let of_stage = |load: &Load| match load {
+        Load::Closed { concurrency, .. } => u64::from(*concurrency),
+        Load::Open { max_in_flight, .. } => u64::from(max_in_flight.unwrap_or(0)),
+    };
+    plan.stages.iter().map(|stage| of_stage(&stage.load)).max().unwrap_or(0)
+}
+
+/// What is about to happen, so that a wrong default is seen before the time is spent.
+fn announce(plan: &Plan, folder: &Path) {
+    let workload = &plan.workloads[0];
+    let cache = match workload.cache {
+        CachePolicy::Cold => "cold",
+        CachePolicy::Warm => "warm",
+        CachePolicy::AsIs => "as it is",
+    };
+    output::note(&format!(
+        "{}  model {}, dialect {}, at most {} output tokens, prefix cache {cache}, {} warm-up requests",
+        ttft_show::escape(&ttft_store::redact::url(&plan.endpoint.url)),
+        ttft_show::escape(plan.endpoint.model.as_deref().unwrap_or("-")),
+        plan.endpoint.dialect,
+        workload.max_tokens,
+        plan.warmup,
+    ));
+    output::note(&format!("results go to {}", folder.display()));
+}
+
+fn finish(args: &Args, path: &Path, summary: &Summary, interrupted: bool) -> anyhow::Result<Exit> {
+    ttft_store::write_json(&path.join(ttft_store::names::SUMMARY), summary)
+        .context("the results are kept, but the summary could not be written")?;
+    output::show(args.json, summary, |style| ttft_show::summary_text(summary, style))?;
+    output::note(&format!("\nkept in {}; `ttft report {}` shows this again", path.display(), path.display()));
+    let ok: u64 = summary.stages.iter().map(|stage| stage.requests.ok).sum();
+    Ok(match summary.slo_met() {
+        _ if interrupted => Exit::Interrupted,
+        _ if ok == 0 => Exit::NotMeasured,
+        Some(false) => Exit::Failed,
+        _ => Exit::Ok,
+    })
+}

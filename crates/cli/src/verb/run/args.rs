@@ -1,0 +1,109 @@
+//! What `ttft run` takes.
+
+use std::path::PathBuf;
+
+use ttft_model::{Arrival, Span};
+
+use crate::endpoint::{EndpointArgs, PromptArgs, TimeoutArgs, count};
+
+/// Test an endpoint under load
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ttft run                                              the built-in simulated engine, a small sweep
+  ttft run http://localhost:8000 --concurrency 1,8,16,32,64 --requests 200
+  ttft run http://localhost:8000 --rate 2,4,8 --duration 60s --slo 'ttft_p95<2s'
+  ttft run https://gateway.example/v1 --model big --api-key-env GATEWAY_KEY --prompt-tokens 4k
+  ttft run --plan runs/2026-11-30T16-20-05Z-run/plan.toml
+
+A stage ends at --requests or --duration, whichever comes first; with neither after 10 s.
+Ctrl-C ends a run in order and keeps everything.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    #[command(flatten)]
+    pub prompt: PromptArgs,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub timeouts: TimeoutArgs,
+    /// Objective, METRIC<VALUE or METRIC_pNN<VALUE, such as 'ttft_p95<2s'; may be repeated. A missed one makes
+    /// the exit code 1
+    #[arg(long, value_name = "SLO")]
+    pub slo: Vec<String>,
+    /// Repeat the run of this plan file; only URL, model, key, name, out and seed may be given beside it
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Short name of the run, part of its folder's name
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Folder for the results, new or empty [default: a new one under runs/]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print summary.json on standard output, and text on standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How much is asked, when.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct LoadArgs {
+    /// Closed loop: this many users, each of which waits for its answers; a list makes a stage of each
+    /// [default: 1,8,16,32]
+    #[arg(long, short, value_name = "N,…", value_delimiter = ',', value_parser = count, conflicts_with = "rate")]
+    pub concurrency: Vec<u64>,
+    /// Open loop: this many requests a second, however slow the answers; a list makes a stage of each
+    #[arg(long, short, value_name = "R,…", value_delimiter = ',')]
+    pub rate: Vec<f64>,
+    /// Gaps of an open loop: constant, poisson, or gamma:SHAPE (below 1 is burstier)
+    #[arg(long, value_parser = parse_arrival, default_value = "poisson")]
+    pub arrival: Arrival,
+    /// Arrivals over this many in flight wait; the wait shows in send_lag
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub max_in_flight: Option<u64>,
+    /// Requests of a stage
+    #[arg(long, short = 'n', value_name = "N", value_parser = count)]
+    pub requests: Option<u64>,
+    /// Time of a stage
+    #[arg(long, short, value_name = "TIME")]
+    pub duration: Option<Span>,
+    /// The users of a closed loop begin evenly over this time
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub ramp_up: Span,
+    /// Requests sent first, kept and marked, never counted; 0 switches it off
+    #[arg(long, value_name = "N", value_parser = count, default_value = "10")]
+    pub warmup: u64,
+    /// How long requests under way may still run at a stage's end
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub drain: Span,
+    /// Connections: reuse, new (one for each request), or per-user
+    #[arg(long, value_parser = ["reuse", "new", "per-user"], default_value = "reuse")]
+    pub connections: String,
+    /// HTTP/2 streams that may share a connection
+    #[arg(long, value_name = "N", value_parser = count, default_value = "8")]
+    pub streams_per_connection: u64,
+    /// What the server's prefix cache may hold: cold (a unique salt at the front of each prompt), warm, or as-is
+    #[arg(long, value_parser = ["cold", "warm", "as-is"], default_value = "cold")]
+    pub cache: String,
+    /// Worker threads [default: one a core]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub workers: Option<u64>,
+    /// Ask for real-time scheduling (SCHED_FIFO) of the workers
+    #[arg(long)]
+    pub realtime: bool,
+}
+
+fn parse_arrival(text: &str) -> Result<Arrival, String> {
+    match text {
+        "constant" => Ok(Arrival::Constant),
+        "poisson" => Ok(Arrival::Poisson),
+        other => match other.strip_prefix("gamma:").and_then(|shape| shape.parse::<f64>().ok()) {
+            Some(shape) if shape > 0.0 && shape.is_finite() => Ok(Arrival::Gamma(shape)),
+            _ => Err("there are constant, poisson and gamma:SHAPE, for instance gamma:0.5".to_owned()),
+        },
+    }
+}

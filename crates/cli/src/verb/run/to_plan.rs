@@ -1,0 +1,158 @@
+//! From arguments to a checked plan.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use ttft_judge::Slo;
+use ttft_model::{CachePolicy, Client, Connections, Load, Nanos, Plan, Span, Stage, Stop};
+
+use super::args::{Args, LoadArgs};
+use crate::usage;
+
+/// Stages of a run that names none.
+const DEFAULT_CONCURRENCY: [u64; 4] = [1, 8, 16, 32];
+
+/// Length of a stage that names neither requests nor time.
+const DEFAULT_DURATION: Span = Span(Nanos::from_millis(10_000));
+
+/// The plan of a run.
+pub(super) fn plan(args: &Args) -> anyhow::Result<Plan> {
+    let plan = match &args.plan {
+        Some(path) => from_file(args, path)?,
+        None => from_flags(args)?,
+    };
+    check(&plan)?;
+    Ok(plan)
+}
+
+fn from_file(args: &Args, path: &Path) -> anyhow::Result<Plan> {
+    let load = &args.load;
+    let given = [
+        (!load.concurrency.is_empty(), "--concurrency"),
+        (!load.rate.is_empty(), "--rate"),
+        (load.requests.is_some(), "--requests"),
+        (load.duration.is_some(), "--duration"),
+        (args.prompt.prompt.is_some(), "--prompt"),
+        (args.prompt.prompt_tokens.is_some(), "--prompt-tokens"),
+        (args.prompt.dataset.is_some(), "--dataset"),
+        (!args.slo.is_empty(), "--slo"),
+    ];
+    if let Some((_, flag)) = given.into_iter().find(|(given, _)| *given) {
+        return Err(usage(anyhow!("{flag} cannot be given beside --plan: change it in {}", path.display())));
+    }
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the plan {}", path.display()))
+        .map_err(usage)?;
+    let mut plan: Plan = toml::from_str(&text).map_err(|e| usage(anyhow!("{}: {e}", path.display())))?;
+    if let Some(url) = &args.endpoint.url {
+        plan.endpoint.url.clone_from(url);
+    }
+    if args.endpoint.model.is_some() {
+        plan.endpoint.model.clone_from(&args.endpoint.model);
+    }
+    if args.endpoint.api_key_env.is_some() || args.endpoint.api_key_file.is_some() {
+        plan.endpoint.api_key = args.endpoint.endpoint()?.api_key;
+    }
+    // What was redacted when the plan was written has to be given again.
+    plan.endpoint.headers.retain(|header| header.value != ttft_store::redact::REDACTED);
+    plan.endpoint.headers.extend(args.endpoint.header.iter().cloned());
+    if let Some(name) = &args.name {
+        plan.name.clone_from(name);
+    }
+    plan.seed = args.seed.unwrap_or(plan.seed);
+    Ok(plan)
+}
+
+fn from_flags(args: &Args) -> anyhow::Result<Plan> {
+    let load = &args.load;
+    let cache = match load.cache.as_str() {
+        "warm" => CachePolicy::Warm,
+        "as-is" => CachePolicy::AsIs,
+        _ => CachePolicy::Cold,
+    };
+    let mut endpoint = args.endpoint.endpoint()?;
+    endpoint.connections = match load.connections.as_str() {
+        "new" => Connections::New,
+        "per-user" => Connections::PerUser,
+        _ => Connections::Reuse,
+    };
+    endpoint.streams_per_connection = narrow(load.streams_per_connection, "--streams-per-connection")?.max(1);
+    Ok(Plan {
+        name: args.name.clone().unwrap_or_else(|| "run".to_owned()),
+        seed: args.seed.unwrap_or(1),
+        warmup: narrow(load.warmup, "--warmup")?,
+        drain: load.drain,
+        slo: args.slo.clone(),
+        endpoint,
+        timeouts: args.timeouts.timeouts(),
+        client: Client {
+            workers: load.workers.map(|n| narrow(n, "--workers")).transpose()?,
+            realtime: load.realtime,
+        },
+        workloads: vec![args.prompt.workload(cache)?],
+        stages: stages(load)?,
+    })
+}
+
+fn stages(load: &LoadArgs) -> anyhow::Result<Vec<Stage>> {
+    let nothing = load.requests.is_none() && load.duration.is_none();
+    let stop =
+        Stop { requests: load.requests, duration: load.duration.or(nothing.then_some(DEFAULT_DURATION)) };
+    let stage = |name: String, load: Load| Stage { name, workload: 0, load, stop };
+    if !load.rate.is_empty() {
+        let max_in_flight = load.max_in_flight.map(|n| narrow(n, "--max-in-flight")).transpose()?;
+        let open = |rate: &f64| {
+            let shape = Load::Open { rate: *rate, arrival: load.arrival, max_in_flight };
+            stage(format!("r{rate}"), shape)
+        };
+        return Ok(load.rate.iter().map(open).collect());
+    }
+    let levels = if load.concurrency.is_empty() { &DEFAULT_CONCURRENCY[..] } else { &load.concurrency };
+    let closed = |users: &u64| {
+        let concurrency = narrow(*users, "--concurrency")?;
+        Ok(stage(format!("c{users}"), Load::Closed { concurrency, ramp_up: load.ramp_up }))
+    };
+    levels.iter().map(closed).collect()
+}
+
+/// What no type can say.
+fn check(plan: &Plan) -> anyhow::Result<()> {
+    let bad = |text: String| Err(usage(anyhow!(text)));
+    if plan.stages.is_empty() || plan.workloads.is_empty() {
+        return bad("a plan needs at least one stage and one workload".to_owned());
+    }
+    for stage in &plan.stages {
+        if stage.workload as usize >= plan.workloads.len() {
+            return bad(format!(
+                "stage {} names workload {}, which is not there",
+                stage.name, stage.workload
+            ));
+        }
+        match stage.load {
+            Load::Closed { concurrency: 0, .. } => {
+                return bad("--concurrency 0 would send nothing".to_owned());
+            }
+            Load::Open { rate, .. } if !(rate > 0.0 && rate <= 1e7) => {
+                return bad(format!("--rate {rate} is no rate; it is requests a second, above 0"));
+            }
+            _ => {}
+        }
+        if stage.stop.requests == Some(0) {
+            return bad("--requests 0 would send nothing".to_owned());
+        }
+        if stage.stop.requests.is_none() && stage.stop.duration.is_none_or(|d| d.0 <= Nanos::ZERO) {
+            return bad(format!("stage {} would never end: give it requests or a duration", stage.name));
+        }
+    }
+    for slo in &plan.slo {
+        slo.parse::<Slo>().map_err(usage)?;
+    }
+    if plan.workloads.iter().any(|workload| workload.max_tokens == 0) {
+        return bad("--max-tokens 0 asks for no answer".to_owned());
+    }
+    Ok(())
+}
+
+fn narrow(value: u64, flag: &str) -> anyhow::Result<u32> {
+    u32::try_from(value).map_err(|_| usage(anyhow!("{flag} {value} is too large")))
+}
