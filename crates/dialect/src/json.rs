@@ -11,6 +11,8 @@ pub(crate) use trie::{NONE, Trie, WILDCARDS, segments, shared_stars};
 
 /// Deeper nesting than this is refused.
 const MAX_DEPTH: usize = 1 << 16;
+/// More values than this are not noted: rules compare values with each other, so a hostile text could make them slow.
+const MAX_HITS: usize = 1 << 12;
 
 /// What a noted value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +132,7 @@ impl Scan {
             };
             if node != NONE {
                 let slot = trie.slot(node);
-                if slot != NONE {
+                if slot != NONE && self.hits.len() < MAX_HITS {
                     let quote = usize::from(kind == Kind::String);
                     let (start, end) = (begin + quote, i - quote);
                     self.hits.push(Hit { slot, kind, start, end, at });
@@ -189,7 +191,7 @@ impl Scan {
             return;
         }
         let slot = trie.slot(level.node);
-        if slot != NONE {
+        if slot != NONE && self.hits.len() < MAX_HITS {
             let kind = if level.is_array { Kind::Array } else { Kind::Object };
             self.hits.push(Hit { slot, kind, start: level.start, end, at: *at });
         }
@@ -353,6 +355,12 @@ mod tests {
             assert!(found(&deep, &["/x"]).is_ok());
             assert_eq!(found(&open.repeat(1 << 20), &["/a/*/a"]), Err(Malformed));
         }
+    }
+
+    #[test]
+    fn a_flood_of_values_is_bounded() {
+        let flood = format!("{{\"a\":[{}1]}}", "1,".repeat(1 << 20));
+        assert_eq!(found(&flood, &["/a/*"]).unwrap().len(), super::MAX_HITS);
     }
 
     #[test]
