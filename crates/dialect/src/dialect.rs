@@ -12,8 +12,11 @@ use crate::rules::{DialectFile, Rules, compile, line_of};
 const EMBEDDED: &[(&str, &str)] = &[
     ("openai-chat", include_str!("../../../dialects/openai-chat/dialect.toml")),
     ("openai-completions", include_str!("../../../dialects/openai-completions/dialect.toml")),
+    ("openai-responses", include_str!("../../../dialects/openai-responses/dialect.toml")),
     ("anthropic-messages", include_str!("../../../dialects/anthropic-messages/dialect.toml")),
+    ("ollama-generate", include_str!("../../../dialects/ollama-generate/dialect.toml")),
     ("ollama-chat", include_str!("../../../dialects/ollama-chat/dialect.toml")),
+    ("llamacpp-completion", include_str!("../../../dialects/llamacpp-completion/dialect.toml")),
 ];
 
 static BUILTIN: LazyLock<Vec<Arc<Dialect>>> = LazyLock::new(|| {

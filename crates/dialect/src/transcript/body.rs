@@ -59,11 +59,13 @@ impl Body {
             facts.comments += 1;
             return;
         }
-        if facts.terminator {
-            facts.after_end += 1;
+        if self.reader.answer.facts.terminator {
+            // Some servers send a second terminator, which says nothing new.
+            self.reader.answer.facts.after_end += u32::from(!self.is_terminator(data));
             return;
         }
 
+        let facts = &mut self.reader.answer.facts;
         facts.events += 1;
         if facts.events == 1 {
             facts.first_event_bytes = data.len() as u32;
