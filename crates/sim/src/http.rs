@@ -295,4 +295,26 @@ mod tests {
         put_chunk(&mut out, &[b'x'; 256]);
         assert!(out.starts_with(b"1\r\nx\r\n100\r\nxxx"));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_that_comes_is_too_odd(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
+            let _ = read_head(&bytes);
+            let _ = read_body(&bytes, Framing::Chunked);
+        }
+
+        #[test]
+        fn what_is_cut_into_chunks_comes_back(
+            parts in proptest::collection::vec(proptest::collection::vec(proptest::num::u8::ANY, 1..300), 0..8),
+        ) {
+            let mut text = Vec::new();
+            for part in &parts {
+                put_chunk(&mut text, part);
+            }
+            text.extend_from_slice(b"0\r\n\r\n");
+            let body = read_body(&text, Framing::Chunked).unwrap().unwrap();
+            proptest::prop_assert_eq!(body.decoded, Some(parts.concat()));
+            proptest::prop_assert_eq!(body.taken, text.len());
+        }
+    }
 }
