@@ -31,7 +31,7 @@ pub(crate) struct Truth {
     pub(crate) write_ns: Vec<i64>,
     pub(crate) first_write_ns: Option<i64>,
     pub(crate) last_write_ns: Option<i64>,
-    /// When the last byte of the answer was written, or the request was given up.
+    /// After the last write of the answer, or when the request was given up.
     pub(crate) end_ns: i64,
     /// `ok`, `aborted` (the client left), `refused` (an error status), or the fault that ended it.
     pub(crate) outcome: &'static str,
