@@ -57,7 +57,7 @@ pub(crate) async fn attempt(
             take_end(record, &response);
             if end == End::Clean {
                 extras.headers = Some(response.headers.clone()).filter(|_| options.keep_text);
-                response.recycle();
+                response.recycle().await;
             }
             (end, at)
         }

@@ -136,7 +136,8 @@ impl Connector {
     }
 
     fn stamp(&self, socket: TcpStream) -> io::Result<StampedStream> {
-        let transmit = enable_transmit_stamps(&socket).is_ok();
+        // On a shared connection they would be those of whatever was sent last: nobody would take them.
+        let transmit = self.options.http == HttpVersion::H1 && enable_transmit_stamps(&socket).is_ok();
         StampedStream::new(socket, self.wall.clone(), transmit)
     }
 
@@ -147,15 +148,20 @@ impl Connector {
         let connector = TlsConnector::from(self.options.tls.clone());
         let stream = connector.connect(name, stream).await.map_err(|e| fail(tls_reason(&e)))?;
         if self.options.http == HttpVersion::H2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
-            return Err(fail("the server does not offer HTTP/2; use --http 1.1".to_owned()));
+            return Err(fail(NO_HTTP2.to_owned()));
         }
         Ok(Io::Tls(Box::new(stream)))
     }
 }
 
+const NO_HTTP2: &str = "the server does not offer HTTP/2; use --http 1.1";
+
 /// What went wrong in a handshake. A server without TLS shows itself by a record that is none.
 fn tls_reason(error: &io::Error) -> String {
     let text = error.to_string();
+    if text.contains("NoApplicationProtocol") {
+        return NO_HTTP2.to_owned();
+    }
     if text.contains("InvalidContentType") || text.contains("corrupt message") {
         return format!("{text}; does this port speak plain http?");
     }

@@ -33,9 +33,14 @@ impl WireError {
     }
 
     /// A failure while the request was written or the answer read.
-    pub(crate) fn exchange(error: &(dyn std::error::Error + 'static), answered: bool) -> Self {
-        let class = if answered { ErrorClass::Reset } else { class_of_chain(error) };
-        Self::new(class, chain(error))
+    pub(crate) fn exchange(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::new(class_of_chain(error), chain(error))
+    }
+
+    /// The same when the peer closed before it had the whole request.
+    pub(crate) fn sending(error: &(dyn std::error::Error + 'static)) -> Self {
+        let message = format!("the server closed while the request was being written: {}", chain(error));
+        Self::new(ErrorClass::Send, message)
     }
 }
 
@@ -55,20 +60,37 @@ const ENOBUFS: i32 = 105;
 fn class_of_chain(error: &(dyn std::error::Error + 'static)) -> ErrorClass {
     let mut next = Some(error);
     while let Some(error) = next {
-        if let Some(io) = error.downcast_ref::<io::Error>() {
-            if io.kind() == io::ErrorKind::BrokenPipe {
-                return ErrorClass::Send;
-            }
-            if is_exhaustion(io) {
-                return ErrorClass::Client;
-            }
-        }
-        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
-            return ErrorClass::Malformed;
+        if let Some(class) = class_of(error) {
+            return class;
         }
         next = error.source();
     }
     ErrorClass::Reset
+}
+
+fn class_of(error: &(dyn std::error::Error + 'static)) -> Option<ErrorClass> {
+    if let Some(io) = error.downcast_ref::<io::Error>() {
+        return class_of_io(io);
+    }
+    if let Some(h2) = error.downcast_ref::<h2::Error>() {
+        return match h2.get_io() {
+            Some(io) => class_of_io(io),
+            // The library ends what breaks the protocol.
+            None => h2.is_library().then_some(ErrorClass::Malformed),
+        };
+    }
+    error.downcast_ref::<hyper::Error>().filter(|e| e.is_parse()).map(|_| ErrorClass::Malformed)
+}
+
+fn class_of_io(error: &io::Error) -> Option<ErrorClass> {
+    if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+        return Some(ErrorClass::Tls);
+    }
+    match error.kind() {
+        // Chunk sizes that are none, for instance.
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => Some(ErrorClass::Malformed),
+        _ => is_exhaustion(error).then_some(ErrorClass::Client),
+    }
 }
 
 /// An error and its causes in one line, none of them twice.

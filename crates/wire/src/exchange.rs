@@ -16,7 +16,11 @@ use crate::h2_client::{H2, Stream};
 use crate::stamped::Tap;
 use crate::{Connector, Pool, Target, WireError};
 
-/// How long the rest of a body is waited for, in the background, once its end has been understood.
+/// How long the end of a body is waited for once its last event has come: most servers send it apart, at once. Without
+/// the wait a user's next request would find its connection busy and open another.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long it is waited for in the background after that.
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// A request, ready to be sent more than once.
@@ -77,9 +81,14 @@ impl Sending {
 
     fn begin(&mut self, tap: &Rc<Tap>, connection: ConnectionUse) {
         tap.begin_request();
+        self.begin_shared(connection);
+        self.tap = Some(tap.clone());
+    }
+
+    /// On a connection whose socket also sends for others.
+    fn begin_shared(&mut self, connection: ConnectionUse) {
         self.connected = Some(mono_now());
         self.connection = ConnectionUse { resent: self.connection.resent, ..connection };
-        self.tap = Some(tap.clone());
     }
 }
 
@@ -117,17 +126,16 @@ async fn send_h1(
     request: &Request,
     sending: &mut Sending,
 ) -> Result<Response, WireError> {
-    let mut kept = pool.take();
+    let mut kept = pool.take().await;
     loop {
         let reused = kept.is_some();
         let mut connection = match kept.take() {
             Some(connection) => connection,
             None => H1::handshake(connect(connector, target, sending).await?).await?,
         };
-        let reads_before = connection.tap.reads();
+        let bytes_before = connection.tap.bytes_in();
         let used = ConnectionUse { id: connection.id, reused, http: 1, tls: connection.tls, resent: false };
         sending.begin(&connection.tap, used);
-        connection.carried += 1;
         match connection.send(http1_request(target, request)).await {
             Ok(answer) => {
                 (sending.sent_first, sending.sent) = connection.tap.sent();
@@ -138,11 +146,16 @@ async fn send_h1(
             }
             Err(error) => {
                 sending.capture();
-                let answered = connection.tap.reads() != reads_before;
-                if !reused || answered {
-                    return Err(WireError::exchange(&error, answered));
+                let tap = &connection.tap;
+                // Bytes that came although nothing had been asked yet (a 408, say) are no answer.
+                let answered = tap.bytes_in() != bytes_before && tap.sent().0.is_some();
+                if reused && !answered {
+                    sending.connection.resent = true;
+                } else if tap.write_failed() && !answered {
+                    return Err(WireError::sending(&error));
+                } else {
+                    return Err(WireError::exchange(&error));
                 }
-                sending.connection.resent = true;
             }
         }
     }
@@ -166,8 +179,7 @@ async fn send_h2(
             made
         };
         let used = ConnectionUse { id: connection.id, reused, http: 2, tls: connection.tls, resent: false };
-        sending.begin(&connection.tap, used);
-        connection.carried.set(connection.carried.get() + 1);
+        sending.begin_shared(used);
         match connection.send(http2_request(target, request), request.body.clone()).await {
             Ok((parts, stream)) => {
                 (sending.sent_first, sending.sent) = stream.sent();
@@ -176,9 +188,10 @@ async fn send_h2(
             }
             // The server closed the connection, or said that it did not begin to work on this stream.
             Err(error) if reused && (error.is_io() || error.is_go_away() || refused(&error)) => {
+                connection.retire();
                 sending.connection.resent = true;
             }
-            Err(error) => return Err(WireError::exchange(&error, false)),
+            Err(error) => return Err(WireError::exchange(&error)),
         }
     }
 }
@@ -245,10 +258,10 @@ impl Response {
             Body::H1 { connection, body, finished } => {
                 let chunk = connection.chunk(body).await;
                 *finished = chunk.is_none();
-                chunk.map(|result| result.map_err(|e| WireError::exchange(&e, true)))
+                chunk.map(|result| result.map_err(|e| WireError::exchange(&e)))
             }
             Body::H2(stream) => {
-                stream.chunk().await.map(|result| result.map_err(|e| WireError::exchange(&e, true)))
+                stream.chunk().await.map(|result| result.map_err(|e| WireError::exchange(&e)))
             }
         }
     }
@@ -280,22 +293,33 @@ impl Response {
         }
     }
 
-    /// Gives the connection back for the next request. What is left of the body is read in the background; a server
-    /// that does not end it in time loses the connection.
-    pub fn recycle(self) {
-        let Body::H1 { connection, body, finished } = self.body else { return };
-        if finished {
-            self.pool.give(*connection);
-            return;
+    /// Gives the connection back for the next request, once the body has ended; tells when the exchange was over. A
+    /// server that takes long to end a body is waited for in the background, and in the end loses the connection.
+    pub async fn recycle(mut self) -> Nanos {
+        if tokio::time::timeout(PATIENCE, self.skip_rest()).await.is_ok() {
+            let over = self.last_stamp().at();
+            self.rest();
+            return over;
         }
-        let pool = self.pool;
         tokio::task::spawn_local(async move {
-            let (mut connection, mut body) = (connection, body);
-            let rest = async { while let Some(Ok(_)) = connection.chunk(&mut body).await {} };
-            if tokio::time::timeout(DRAIN, rest).await.is_ok() {
-                pool.give(*connection);
+            if tokio::time::timeout(DRAIN, self.skip_rest()).await.is_ok() {
+                self.rest();
             }
         });
+        mono_now()
+    }
+
+    async fn skip_rest(&mut self) {
+        if matches!(self.body, Body::H1 { finished: true, .. }) {
+            return;
+        }
+        while let Some(Ok(_)) = self.chunk().await {}
+    }
+
+    fn rest(self) {
+        if let Body::H1 { connection, .. } = self.body {
+            self.pool.give(*connection);
+        }
     }
 
     fn tap(&self) -> &Tap {

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::io::{self};
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -38,6 +38,7 @@ pub(crate) struct Arrival {
 #[derive(Debug, Default)]
 pub(crate) struct StreamLog {
     pub head: Option<Arrival>,
+    body_begun: bool,
     pub data: VecDeque<Arrival>,
     pub sent_first: Option<Nanos>,
     pub sent_last: Option<Nanos>,
@@ -153,8 +154,16 @@ impl FrameTap {
                 let Some(stream) = log.stream(frame.stream) else { return };
                 let arrival = Arrival { len: frame.len, read, stamp };
                 match frame.kind {
-                    DATA => stream.data.push_back(arrival),
-                    HEADERS | CONTINUATION if frame.flags & END_HEADERS != 0 && stream.head.is_none() => {
+                    DATA => {
+                        stream.body_begun = true;
+                        stream.data.push_back(arrival);
+                    }
+                    // What came before were interim answers (1xx); what ends the stream are trailers.
+                    HEADERS | CONTINUATION
+                        if frame.flags & END_HEADERS != 0
+                            && (stream.head.is_none()
+                                || !stream.body_begun && frame.flags & END_STREAM == 0) =>
+                    {
                         stream.head = Some(arrival);
                     }
                     _ => return,
@@ -169,13 +178,10 @@ impl FrameTap {
         self.outgoing.walk(
             bytes,
             |frame| {
-                if frame.kind == HEADERS {
-                    // The library numbers its streams as it sends them: the first we hear of one may be here.
-                    let mut log = log.borrow_mut();
-                    log.open(frame.stream);
-                    if let Some(stream) = log.stream(frame.stream) {
-                        stream.sent_first.get_or_insert(before);
-                    }
+                if frame.kind == HEADERS
+                    && let Some(stream) = log.borrow_mut().stream(frame.stream)
+                {
+                    stream.sent_first.get_or_insert(before);
                 }
             },
             |frame| {
@@ -207,6 +213,28 @@ impl AsyncWrite for FrameTap {
         let sent = ready!(Pin::new(&mut this.io).poll_write(cx, bytes))?;
         this.note_outgoing(&bytes[..sent], before);
         Poll::Ready(Ok(sent))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let before = mono_now();
+        let sent = ready!(Pin::new(&mut this.io).poll_write_vectored(cx, parts))?;
+        let mut left = sent;
+        for part in parts {
+            let taken = left.min(part.len());
+            this.note_outgoing(&part[..taken], before);
+            left -= taken;
+        }
+        Poll::Ready(Ok(sent))
+    }
+
+    // Without it each frame's header and payload would leave in segments of their own.
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

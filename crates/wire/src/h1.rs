@@ -28,8 +28,6 @@ pub(crate) struct H1 {
     pub(crate) tap: Rc<Tap>,
     pub(crate) id: u64,
     pub(crate) tls: bool,
-    /// Requests carried so far.
-    pub(crate) carried: u64,
 }
 
 impl H1 {
@@ -38,8 +36,8 @@ impl H1 {
             .max_buf_size(READ_BUFFER)
             .handshake(TokioIo::new(made.io))
             .await
-            .map_err(|e| WireError::exchange(&e, false))?;
-        Ok(Self { sender, driver: Some(driver), tap: made.tap, id: made.id, tls: made.tls, carried: 0 })
+            .map_err(|e| WireError::exchange(&e))?;
+        Ok(Self { sender, driver: Some(driver), tap: made.tap, id: made.id, tls: made.tls })
     }
 
     /// Drives the connection; false once it is over.
@@ -67,13 +65,18 @@ impl H1 {
         let mut answer = std::pin::pin!(self.sender.send_request(request));
         let driver = &mut self.driver;
         poll_fn(|cx| {
+            let mut driven = Ok(());
             if let Some(live) = driver
                 && let Poll::Ready(result) = Pin::new(live).poll(cx)
             {
                 *driver = None;
-                result?;
+                driven = result;
             }
-            answer.as_mut().poll(cx)
+            // An answer that came before the connection broke is an answer.
+            match (answer.as_mut().poll(cx), driven) {
+                (Poll::Pending, Err(error)) => Poll::Ready(Err(error)),
+                (polled, _) => polled,
+            }
         })
         .await
     }

@@ -25,7 +25,6 @@ pub(crate) struct H2 {
     pub(crate) id: u64,
     pub(crate) tls: bool,
     open: Cell<u32>,
-    pub(crate) carried: Cell<u64>,
     over: Rc<Cell<bool>>,
 }
 
@@ -39,7 +38,7 @@ impl H2 {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .handshake(io)
             .await
-            .map_err(|e| WireError::exchange(&e, false))?;
+            .map_err(|e| WireError::exchange(&e))?;
         let over = Rc::new(Cell::new(false));
         let flag = over.clone();
         tokio::task::spawn_local(async move {
@@ -54,7 +53,6 @@ impl H2 {
             id: made.id,
             tls: made.tls,
             open: Cell::new(0),
-            carried: Cell::new(0),
             over,
         }))
     }
@@ -66,6 +64,11 @@ impl H2 {
 
     pub(crate) fn is_over(&self) -> bool {
         self.over.get()
+    }
+
+    /// Opens no more streams here: the server said so, though it may still answer those that are open.
+    pub(crate) fn retire(&self) {
+        self.over.set(true);
     }
 
     /// Sends a request and waits for the response head.

@@ -7,12 +7,21 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
-use crate::stamped::StampedStream;
+use crate::stamped::{StampedStream, Tap};
 
 /// A connection's bytes, decrypted.
 pub(crate) enum Io {
     Plain(StampedStream),
     Tls(Box<TlsStream<StampedStream>>),
+}
+
+impl Io {
+    fn tap(&self) -> &Tap {
+        match self {
+            Self::Plain(stream) => stream.tap_ref(),
+            Self::Tls(stream) => stream.get_ref().0.tap_ref(),
+        }
+    }
 }
 
 macro_rules! either {
@@ -31,8 +40,16 @@ macro_rules! either {
 }
 
 impl AsyncRead for Io {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_read(cx, into))
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let this = self.as_mut();
+        let result = either!(this, stream => stream.poll_read(cx, into));
+        self.tap().note_bytes_in(into.filled().len() - before);
+        result
     }
 }
 

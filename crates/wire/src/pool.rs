@@ -43,11 +43,15 @@ impl Pool {
     }
 
     /// An idle connection that is not known to be closed.
-    pub(crate) fn take(&self) -> Option<H1> {
-        let mut cx = Context::from_waker(Waker::noop());
+    pub(crate) async fn take(&self) -> Option<H1> {
         loop {
             let mut connection = self.idle.borrow_mut().pop()?;
-            if connection.is_alive(&mut cx) {
+            if connection.tap.has_unread() {
+                // The server has closed, or said something unasked. The event loop must hear of it first, or the next
+                // request would take those words for its answer.
+                tokio::task::yield_now().await;
+            }
+            if connection.is_alive(&mut Context::from_waker(Waker::noop())) {
                 return Some(connection);
             }
         }

@@ -25,22 +25,43 @@ pub(crate) struct Tap {
     opened: Nanos,
     transmit: bool,
     last: Cell<Stamp>,
-    reads: Cell<u64>,
+    /// The kernel's own stamp of that read: reads of one segment share it.
+    last_real_ns: Cell<Option<i64>>,
+    arrivals: Cell<u64>,
+    bytes_in: Cell<u64>,
     bytes_out: Cell<u64>,
+    /// Sends whose transmit stamps may wait to be taken.
+    stamps_due: Cell<u32>,
+    write_failed: Cell<bool>,
     sent_first: Cell<Option<Nanos>>,
     sent_last: Cell<Option<Nanos>>,
     lag_max: Cell<Option<Nanos>>,
 }
 
 impl Tap {
-    /// The last read: its number on this socket, and its stamp.
+    /// The last read: its number on this socket, and its stamp. A segment that took several reads counts as one.
     pub(crate) fn last_read(&self) -> (u64, Stamp) {
-        (self.reads.get(), self.last.get())
+        (self.arrivals.get(), self.last.get())
     }
 
-    /// How many reads brought bytes.
-    pub(crate) fn reads(&self) -> u64 {
-        self.reads.get()
+    /// Decrypted bytes that HTTP has been given.
+    pub(crate) fn bytes_in(&self) -> u64 {
+        self.bytes_in.get()
+    }
+
+    /// HTTP is given so many bytes, decrypted.
+    pub(crate) fn note_bytes_in(&self, bytes: usize) {
+        self.bytes_in.set(self.bytes_in.get() + bytes as u64);
+    }
+
+    /// The peer stopped to take bytes before it had all of them.
+    pub(crate) fn write_failed(&self) -> bool {
+        self.write_failed.get()
+    }
+
+    /// Whether bytes, the end of the stream or an error wait to be read.
+    pub(crate) fn has_unread(&self) -> bool {
+        !matches!(self.socket.peek(&mut [0]), Err(e) if e.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Forgets the last request's part of the numbers.
@@ -66,6 +87,7 @@ impl Tap {
             return (None, None);
         }
         let stamps = take_transmit_stamps(&*self.socket, (self.bytes_out.get() - 1) as u32);
+        self.stamps_due.set(0);
         let not_before = self.sent_first.get().unwrap_or(self.opened);
         let mut wall = self.wall.borrow_mut();
         let mut convert = |stamp: Option<i64>| stamp.and_then(|at| wall.convert_past(at, not_before));
@@ -80,7 +102,9 @@ impl Tap {
     fn note_read(&self, kernel_real_ns: Option<i64>) {
         let stamp = self.wall.borrow_mut().convert(kernel_real_ns, self.opened);
         self.last.set(stamp);
-        self.reads.set(self.reads.get() + 1);
+        if kernel_real_ns.is_none() || kernel_real_ns != self.last_real_ns.replace(kernel_real_ns) {
+            self.arrivals.set(self.arrivals.get() + 1);
+        }
         self.lag_max.set(self.lag_max.get().max(stamp.lag()));
     }
 
@@ -90,8 +114,21 @@ impl Tap {
         }
         self.sent_last.set(Some(before));
         self.bytes_out.set(self.bytes_out.get() + bytes as u64);
+        self.stamps_due.set(self.stamps_due.get() + u32::from(self.transmit));
+    }
+
+    /// Throws away the stamps of sends that more will follow. They count against the receive buffer, until no answer
+    /// fits into it, and as long as one waits the socket reports an error to whoever registers it.
+    fn discard_transmit_stamps(&self) {
+        if self.transmit {
+            self.stamps_due.set(0);
+            take_transmit_stamps(&*self.socket, 0);
+        }
     }
 }
+
+/// Sends in a row whose stamps may pile up.
+const STAMPS_DUE: u32 = 16;
 
 /// A connected TCP socket that stamps. Registered for reading only: transmit stamps come as error events, which a
 /// registration for writing would take for a closed peer, and a full socket is rare enough to wait for apart.
@@ -112,8 +149,12 @@ impl StampedStream {
             opened,
             transmit,
             last: Cell::new(Stamp::user(opened)),
-            reads: Cell::new(0),
+            last_real_ns: Cell::new(None),
+            arrivals: Cell::new(0),
+            bytes_in: Cell::new(0),
             bytes_out: Cell::new(0),
+            stamps_due: Cell::new(0),
+            write_failed: Cell::new(false),
             sent_first: Cell::new(None),
             sent_last: Cell::new(None),
             lag_max: Cell::new(None),
@@ -126,9 +167,14 @@ impl StampedStream {
         self.tap.clone()
     }
 
+    pub(crate) fn tap_ref(&self) -> &Tap {
+        &self.tap
+    }
+
     /// Waits until a full socket takes bytes again.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.room.is_none() {
+            self.tap.discard_transmit_stamps();
             self.room = Some(watch(self.tap.socket.try_clone()?, Interest::WRITABLE)?);
         }
         if let Some(room) = &self.room {
@@ -179,6 +225,9 @@ impl AsyncWrite for StampedStream {
             if self.room.is_some() {
                 ready!(self.poll_room(cx))?;
             }
+            if self.tap.stamps_due.get() >= STAMPS_DUE {
+                self.tap.discard_transmit_stamps();
+            }
             let before = mono_now();
             match send_stamped(&*self.tap.socket, parts, self.tap.transmit) {
                 Ok(sent) => {
@@ -187,6 +236,12 @@ impl AsyncWrite for StampedStream {
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => ready!(self.poll_room(cx))?,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // The peer may have answered before it closed (a request too large for it, say). Whoever waits for the
+                // answer reads that, or the end of the stream, next; an error here would make HTTP forget it.
+                Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
+                    self.tap.write_failed.set(true);
+                    return Poll::Pending;
+                }
                 Err(e) => return Poll::Ready(Err(e)),
             }
         }
