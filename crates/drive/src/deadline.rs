@@ -66,21 +66,20 @@ impl Deadline {
 
     #[expect(clippy::disallowed_methods, reason = "deadlines are seconds; a step of 1 ms is no matter")]
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let left = self.at - mono_now();
-            if left <= Nanos::ZERO {
-                return Poll::Ready(());
-            }
-            // A timer that fires too early is set anew then; one that would fire too late, now.
-            let (_, sleep) = match &mut self.timer {
-                Some(timer) if timer.0 <= self.at => timer,
-                timer => timer.insert((self.at, Box::pin(tokio::time::sleep(left.to_std())))),
-            };
-            if sleep.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-            self.timer = None;
+        let now = mono_now();
+        if now >= self.at {
+            return Poll::Ready(());
         }
+        // A timer that fires too early is set anew then; one that would fire too late, now. One that is set need not
+        // be asked: it wakes this task, and only this task ever polls it.
+        if self.timer.as_ref().is_none_or(|(fires, _)| *fires <= now || *fires > self.at) {
+            let mut sleep = Box::pin(tokio::time::sleep((self.at - now).to_std()));
+            if sleep.as_mut().poll(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+            self.timer = Some((self.at, sleep));
+        }
+        Poll::Pending
     }
 
     /// Waits for `future`, this deadline or the cancellation.

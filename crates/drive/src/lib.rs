@@ -11,6 +11,7 @@ mod arrivals;
 mod attempt;
 mod conductor;
 mod deadline;
+mod gate;
 mod ids;
 mod load;
 mod maker;

@@ -71,6 +71,7 @@ async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadl
     }
     let mut scheduled = begin;
     loop {
+        worker.gate.pass().await;
         let now = mono_now();
         let over = worker.stop.is_ending() || deadline.is_some_and(|deadline| now >= deadline);
         let Some(number) = (!over).then(|| job.take()).flatten() else {
@@ -122,6 +123,7 @@ impl OpenLoop {
             }
             let (one, job, pool) = (worker.clone(), job.clone(), pool.clone());
             worker.spawn(async move {
+                one.gate.pass().await;
                 one.request(&job, &pool, number, due).await;
                 drop(place);
             });

@@ -18,6 +18,7 @@ use ttft_wire::{Pool, open};
 
 use crate::alarm::Alarm;
 use crate::attempt::{Lane, attempt, blank};
+use crate::gate::Gate;
 use crate::load::run_load;
 use crate::message::{Message, Progress, Stop};
 use crate::stage_job::StageJob;
@@ -64,6 +65,7 @@ pub(crate) struct Worker {
     pub connections: Connections,
     pub alarm: Rc<Alarm>,
     pub stop: Stop,
+    pub gate: Gate,
     /// Tells the requests under way to give up.
     pub cancel: Notify,
     pool: Rc<Pool>,
@@ -119,6 +121,7 @@ impl Worker {
             connections: parts.connections,
             alarm: Alarm::start()?,
             stop: parts.stop,
+            gate: Gate::new(),
             cancel: Notify::new(),
             pool: if parts.connections == Connections::New { Pool::discarding() } else { Pool::keeping() },
             streams_per_connection: parts.streams_per_connection,

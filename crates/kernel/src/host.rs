@@ -46,6 +46,13 @@ pub fn kernel_release() -> String {
     format!("{} {}", name.to_string_lossy(), release.to_string_lossy())
 }
 
+/// The ports that the system gives to outgoing connections, where it tells.
+pub fn local_ports() -> Option<std::ops::RangeInclusive<u16>> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut ends = text.split_whitespace().map(str::parse);
+    Some(ends.next()?.ok()?..=ends.next()?.ok()?)
+}
+
 /// Resident memory of this process, where `/proc` tells it.
 pub fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;

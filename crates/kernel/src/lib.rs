@@ -15,20 +15,20 @@ mod watch;
 
 pub use anchor::Anchor;
 pub use clock::{mono_now, process_cpu_now, real_now, thread_cpu_now};
-pub use host::{cpu_count, host_name, kernel_release, raise_open_files, resident_bytes};
+pub use host::{cpu_count, host_name, kernel_release, local_ports, raise_open_files, resident_bytes};
 #[cfg(target_os = "linux")]
 pub use linux::{
     host::{pin_to_cpu, request_realtime, set_timer_slack},
     socket::{
-        enable_receive_stamps, enable_transmit_stamps, is_connected, recv_stamped, send_stamped,
-        take_transmit_stamps, tcp_facts,
+        enable_receive_stamps, enable_transmit_stamps, is_connected, limit_local_ports, recv_stamped,
+        recv_stamped_buf, send_stamped, take_transmit_stamps, tcp_facts,
     },
     timer::Timer,
 };
 #[cfg(not(target_os = "linux"))]
 pub use portable::{
-    enable_receive_stamps, enable_transmit_stamps, is_connected, pin_to_cpu, recv_stamped, request_realtime,
-    send_stamped, set_timer_slack, take_transmit_stamps, tcp_facts,
+    enable_receive_stamps, enable_transmit_stamps, is_connected, limit_local_ports, pin_to_cpu, recv_stamped,
+    recv_stamped_buf, request_realtime, send_stamped, set_timer_slack, take_transmit_stamps, tcp_facts,
 };
 pub use wall::WallOffset;
 pub use watch::{AsyncFd, Interest, Owner, watch};

@@ -1,8 +1,10 @@
 //! Platforms without kernel stamps: the same calls, whose answers say that there are none.
 
 use std::io::{self, IoSlice};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, AsRawFd};
 
+use tokio::io::ReadBuf;
 use ttft_model::TcpFacts;
 
 use crate::{Received, TransmitStamps};
@@ -27,6 +29,18 @@ pub fn recv_stamped(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<Received> {
     let len = unsafe { libc::recv(fd.as_fd().as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
     Ok(Received { len, kernel_real_ns: None })
+}
+
+/// The same into the unfilled part of a buffer.
+pub fn recv_stamped_buf(fd: impl AsFd, buffer: &mut ReadBuf<'_>) -> io::Result<Received> {
+    let received = recv_stamped(fd, buffer.initialize_unfilled())?;
+    buffer.advance(received.len);
+    Ok(received)
+}
+
+/// Not possible here.
+pub fn limit_local_ports(_fd: impl AsFd, _ports: RangeInclusive<u16>) -> io::Result<()> {
+    Err(unsupported())
 }
 
 /// Writes what fits.

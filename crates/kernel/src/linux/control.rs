@@ -3,7 +3,7 @@
 use libc::{c_int, c_void};
 
 /// Room for the control messages we ask for: three timespecs and one extended error with its address.
-pub(super) const CONTROL_BYTES: usize = 256;
+pub(super) const CONTROL_BYTES: usize = 160;
 
 /// `SCM_TSTAMP_SND` and `SCM_TSTAMP_ACK` of `linux/errqueue.h`.
 pub(super) const TSTAMP_SND: u32 = 0;

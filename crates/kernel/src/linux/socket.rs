@@ -1,9 +1,11 @@
 //! TCP sockets with the kernel's stamps: when bytes arrived, when they left, when the peer had them.
 
 use std::io::{self, IoSlice};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use libc::{c_int, c_void};
+use tokio::io::ReadBuf;
 use ttft_model::TcpFacts;
 
 use super::control::{self, Control};
@@ -28,12 +30,24 @@ pub fn enable_transmit_stamps(fd: impl AsFd) -> io::Result<()> {
     set_option(&fd, libc::SO_TIMESTAMPING, flags)
 }
 
+/// Lets `connect` choose its port from this part of the system's range only (Linux 6.3). The kernel's own search gets
+/// slow, by milliseconds a connection, once thousands of ports to one server are taken.
+pub fn limit_local_ports(fd: impl AsFd, ports: RangeInclusive<u16>) -> io::Result<()> {
+    const IP_LOCAL_PORT_RANGE: c_int = 51;
+    let value = u32::from(*ports.end()) << 16 | u32::from(*ports.start());
+    set_option_at(&fd, libc::IPPROTO_IP, IP_LOCAL_PORT_RANGE, value)
+}
+
 fn set_option(fd: &impl AsFd, name: c_int, value: u32) -> io::Result<()> {
+    set_option_at(fd, libc::SOL_SOCKET, name, value)
+}
+
+fn set_option_at(fd: &impl AsFd, level: c_int, name: c_int, value: u32) -> io::Result<()> {
     // SAFETY: the option's value is one integer that lives across the call, and its size is passed with it.
     let result = unsafe {
         libc::setsockopt(
             raw(fd),
-            libc::SOL_SOCKET,
+            level,
             name,
             (&raw const value).cast::<c_void>(),
             size_of::<u32>() as libc::socklen_t,
@@ -44,12 +58,29 @@ fn set_option(fd: &impl AsFd, name: c_int, value: u32) -> io::Result<()> {
 
 /// Reads what is there, with the stamp of the last byte. The socket must be non-blocking.
 pub fn recv_stamped(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<Received> {
-    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    recv_into(&fd, buffer.as_mut_ptr(), buffer.len())
+}
+
+/// The same into the unfilled part of a buffer, which need not be initialised before: that would cost more than the
+/// read of a small event.
+pub fn recv_stamped_buf(fd: impl AsFd, buffer: &mut ReadBuf<'_>) -> io::Result<Received> {
+    // SAFETY: nothing is de-initialised: the room is only written to.
+    let room = unsafe { buffer.unfilled_mut() };
+    let received = recv_into(&fd, room.as_mut_ptr().cast(), room.len())?;
+    // SAFETY: the kernel has written `len` bytes to the front of the room.
+    unsafe { buffer.assume_init(received.len) };
+    buffer.advance(received.len);
+    Ok(received)
+}
+
+fn recv_into(fd: &impl AsFd, room: *mut u8, len: usize) -> io::Result<Received> {
+    let mut part = libc::iovec { iov_base: room.cast(), iov_len: len };
     let mut stamps = Control::EMPTY;
     let mut message =
         control::message(&raw mut part, 1, stamps.0.as_mut_ptr().cast(), control::CONTROL_BYTES);
-    // SAFETY: the message points to one iovec over `buffer` and to `stamps`, all alive across the call.
-    let len = check(unsafe { libc::recvmsg(raw(&fd), &raw mut message, 0) })?;
+    // SAFETY: the message points to one iovec over the caller's room, of that length, and to `stamps`, all alive
+    // across the call.
+    let len = check(unsafe { libc::recvmsg(raw(fd), &raw mut message, 0) })?;
     Ok(Received { len, kernel_real_ns: control::parse(&message).stamp })
 }
 
