@@ -24,6 +24,12 @@ pub fn raise_open_files() -> u64 {
     limit.rlim_cur
 }
 
+/// Lets a write over the limit of file sizes (`ulimit -f`) fail like one on a full disk, instead of ending the process.
+pub fn outlive_file_size_limit() {
+    // SAFETY: to ignore a signal installs no code that could run at a bad moment.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// The host's name, empty if the system does not tell.
 pub fn host_name() -> String {
     let mut name = [0u8; 256];
