@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +13,13 @@ use rustls::pki_types::ServerName;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio_rustls::TlsConnector;
 use ttft_kernel::{
-    Interest, WallOffset, enable_receive_stamps, enable_transmit_stamps, is_connected, mono_now, watch,
+    Interest, WallOffset, enable_receive_stamps, enable_transmit_stamps, is_connected, limit_local_ports,
+    mono_now, watch,
 };
 use ttft_model::{ErrorClass, HttpVersion, Nanos};
 
 use crate::io::Io;
+use crate::ports::Ports;
 use crate::resolve::Resolver;
 use crate::stamped::{StampedStream, Tap, Wall};
 use crate::{Target, WireError};
@@ -39,6 +42,7 @@ pub struct Connector {
     pub(crate) options: ConnectOptions,
     resolver: Resolver,
     wall: Wall,
+    ports: Ports,
     next_id: Cell<u64>,
     id_step: u64,
 }
@@ -67,6 +71,7 @@ impl Connector {
             options,
             resolver,
             wall: Rc::new(RefCell::new(WallOffset::new())),
+            ports: Ports::of_system(),
             next_id: Cell::new(u64::from(worker)),
             id_step: u64::from(workers.max(1)),
         }
@@ -119,7 +124,7 @@ impl Connector {
         let share = self.options.timeout / addresses.len().max(1) as u32;
         let mut failed = None;
         for (i, address) in addresses.iter().enumerate() {
-            let attempt = connect_tcp(*address);
+            let attempt = connect_tcp(*address, self.ports.next_window());
             let connected = if i + 1 == addresses.len() {
                 attempt.await
             } else {
@@ -168,13 +173,20 @@ fn tls_reason(error: &io::Error) -> String {
     text
 }
 
-async fn connect_tcp(address: SocketAddr) -> io::Result<TcpStream> {
+async fn connect_tcp(address: SocketAddr, ports: Option<RangeInclusive<u16>>) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;
     // Without kernel stamps the run goes on with its own; the anchor has told the user.
     let _ = enable_receive_stamps(&socket);
-    match socket.connect(&address.into()) {
+    let limited = ports.is_some_and(|ports| limit_local_ports(&socket, ports).is_ok());
+    let mut begun = socket.connect(&address.into());
+    if limited && begun.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AddrNotAvailable) {
+        // That part of the range is used up; zeros stand for the whole of it.
+        limit_local_ports(&socket, 0..=0)?;
+        begun = socket.connect(&address.into());
+    }
+    match begun {
         Ok(()) => return Ok(socket.into()),
         Err(e) if is_in_progress(&e) => {}
         Err(e) => return Err(e),

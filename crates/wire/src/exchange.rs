@@ -254,6 +254,8 @@ impl Response {
 
     /// The next body bytes, or `None` at the body's proper end.
     pub async fn chunk(&mut self) -> Option<Result<Chunk, WireError>> {
+        // One read may hold thousands of chunks: other requests, and deadlines, get their turn between them.
+        tokio::task::coop::consume_budget().await;
         match &mut self.body {
             Body::H1 { connection, body, finished } => {
                 let chunk = connection.chunk(body).await;
@@ -276,8 +278,9 @@ impl Response {
         self.tap().tcp_facts()
     }
 
-    /// The kernel's transmit stamps of the request: handed to the device, acknowledged by the peer. On a shared
-    /// connection they would be those of whatever was sent last, so there are none.
+    /// The kernel's transmit stamps of the request: handed to the device, acknowledged by the peer. To be asked once,
+    /// when the head has come: later they may be those of what TLS sent to close. On a shared connection they would
+    /// be those of whatever was sent last, so there are none.
     pub fn transmit_stamps(&self) -> (Option<Nanos>, Option<Nanos>) {
         match &self.body {
             Body::H1 { connection, .. } => connection.tap.transmit_stamps(),

@@ -46,15 +46,7 @@ impl H2 {
             let _ = connection.await;
             flag.set(true);
         });
-        Ok(Rc::new(Self {
-            sender,
-            log,
-            tap: made.tap,
-            id: made.id,
-            tls: made.tls,
-            open: Cell::new(0),
-            over,
-        }))
+        Ok(Rc::new(Self { sender, log, tap: made.tap, id: made.id, tls: made.tls, open: Cell::new(0), over }))
     }
 
     /// Whether one more stream may be opened here.

@@ -16,6 +16,7 @@ mod h1;
 mod h2_client;
 mod io;
 mod pool;
+mod ports;
 mod resolve;
 mod stamped;
 mod target;

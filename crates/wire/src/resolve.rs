@@ -35,9 +35,8 @@ impl Resolver {
             return Ok((Rc::new([SocketAddr::new(addr, target.port)]), None));
         }
         // Names know no case, and the target's has been made small.
-        let is_it = |known: &&Resolve| {
-            known.host.eq_ignore_ascii_case(&target.host) && known.port == target.port
-        };
+        let is_it =
+            |known: &&Resolve| known.host.eq_ignore_ascii_case(&target.host) && known.port == target.port;
         let given = self.overrides.iter().find(is_it);
         if let Some(given) = given {
             return Ok((Rc::new([SocketAddr::new(given.addr, target.port)]), None));

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use ttft_kernel::{
-    AsyncFd, Interest, WallOffset, mono_now, recv_stamped, send_stamped, take_transmit_stamps, tcp_facts,
+    AsyncFd, Interest, WallOffset, mono_now, recv_stamped_buf, send_stamped, take_transmit_stamps, tcp_facts,
     watch,
 };
 use ttft_model::{Nanos, Stamp, TcpFacts};
@@ -190,17 +190,16 @@ impl AsyncRead for StampedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.fd.poll_read_ready(cx))?;
-            let room = into.initialize_unfilled();
-            match recv_stamped(&*self.tap.socket, room) {
+            let room = into.remaining();
+            match recv_stamped_buf(&*self.tap.socket, into) {
                 Ok(received) => {
                     // A short read emptied the socket: without this every event would cost a second, empty read.
-                    if received.len > 0 && received.len < room.len() {
+                    if received.len > 0 && received.len < room {
                         ready.clear_ready();
                     }
                     if received.len > 0 {
                         self.tap.note_read(received.kernel_real_ns);
                     }
-                    into.advance(received.len);
                     return Poll::Ready(Ok(()));
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),

@@ -22,8 +22,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
     static ANCHOR: OnceLock<Anchor> = OnceLock::new();
     ANCHOR.get_or_init(Anchor::establish);
-    let runtime =
-        Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
     runtime.block_on(async { tokio::time::timeout(LIMIT, work).await.expect("the test hangs") })
 }
 

@@ -25,8 +25,7 @@ fn nobody_listens() {
     let port = unused_port();
     for http in [HttpVersion::H1, HttpVersion::H2] {
         for scheme in ["http", "https"] {
-            let error =
-                failure(&Client::new(options(http)), &format!("{scheme}://127.0.0.1:{port}/"));
+            let error = failure(&Client::new(options(http)), &format!("{scheme}://127.0.0.1:{port}/"));
             assert_eq!(error.class, ErrorClass::ConnectRefused, "{error}");
             let expected = format!("cannot connect to 127.0.0.1:{port}: connection refused");
             assert_eq!(error.message, expected);
@@ -141,9 +140,8 @@ fn a_full_accept_queue_times_out() {
     socket.bind(&std::net::SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
     socket.listen(0).unwrap();
     let addr = socket.local_addr().unwrap().as_socket().unwrap();
-    let waiting: Vec<_> = (0..16)
-        .map(|_| std::net::TcpStream::connect_timeout(&addr, Duration::from_millis(50)))
-        .collect();
+    let waiting: Vec<_> =
+        (0..16).map(|_| std::net::TcpStream::connect_timeout(&addr, Duration::from_millis(50))).collect();
     if waiting.iter().all(Result::is_ok) {
         return; // A kernel with another idea of a full queue.
     }

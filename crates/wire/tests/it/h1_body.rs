@@ -83,7 +83,8 @@ fn a_large_body_comes_whole() {
         for i in 0..CHUNKS {
             talk.write([format!("{CHUNK:x}\r\n").as_bytes(), &[i as u8; CHUNK], b"\r\n"].concat())?;
         }
-        talk.write("0\r\n\r\n")
+        talk.write("0\r\n\r\n")?;
+        talk.request().map(|_| ())
     });
     run(async {
         let client = Client::h1();

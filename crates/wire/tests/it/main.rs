@@ -4,11 +4,11 @@
 
 mod client;
 mod connect;
-
+mod frames;
 mod h1_body;
 mod h1_reuse;
-
-
+mod h2;
+mod h2_library;
 mod server;
 mod tls;
 mod tls_server;

@@ -20,9 +20,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// `handle` gets each connection with its number, from 0. Errors of the connection end it silently.
-    pub(crate) fn start(
-        handle: impl Fn(Talk, usize) -> io::Result<()> + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn start(handle: impl Fn(Talk, usize) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self::start_on(Ipv4Addr::LOCALHOST.into(), handle).unwrap()
     }
 

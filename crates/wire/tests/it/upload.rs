@@ -14,7 +14,11 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const LARGE: usize = 30_000_000;
 
 /// Reads a body of `length` bytes, with a rest after each read; tells whether all its bytes are `fill`.
-pub(crate) fn read_slowly(talk: &mut Talk<impl io::Read + io::Write>, length: usize, fill: u8) -> io::Result<bool> {
+pub(crate) fn read_slowly(
+    talk: &mut Talk<impl io::Read + io::Write>,
+    length: usize,
+    fill: u8,
+) -> io::Result<bool> {
     let mut right = talk.unread.drain(..).collect::<Vec<_>>();
     let mut got = right.len();
     right.retain(|byte| *byte != fill);
@@ -52,13 +56,20 @@ fn a_large_request_to_a_slow_reader_arrives_whole_and_costs_no_cpu() {
     });
 }
 
-fn assert_transmit_stamps(first: Nanos, sent: Nanos, (device, acked): (Option<Nanos>, Option<Nanos>)) {
+pub(crate) fn assert_transmit_stamps(
+    first: Nanos,
+    sent: Nanos,
+    (device, acked): (Option<Nanos>, Option<Nanos>),
+) {
     if cfg!(not(target_os = "linux")) {
         return;
     }
     let (device, acked) = (device.expect("a device stamp"), acked.expect("an acknowledgement's stamp"));
     let slack = Nanos(1_000);
-    assert!(first <= sent && sent <= device + slack && device <= acked + slack, "{sent:?} {device:?} {acked:?}");
+    assert!(
+        first <= sent && sent <= device + slack && device <= acked + slack,
+        "{sent:?} {device:?} {acked:?}"
+    );
     assert!(acked <= mono_now());
 }
 
@@ -146,8 +157,7 @@ fn a_server_that_closes_while_it_is_written_to_is_a_failure_to_send() {
         talk.socket.read_exact(&mut [0; 100_000])
     });
     run(async {
-        let (result, sending) =
-            Client::h1().send_body(&server.target(), Bytes::from(vec![7; LARGE])).await;
+        let (result, sending) = Client::h1().send_body(&server.target(), Bytes::from(vec![7; LARGE])).await;
         let error = result.err().unwrap();
         assert_eq!(error.class, ErrorClass::Send, "{error}");
         assert!(error.message.contains("while the request was being written"), "{error}");
