@@ -57,7 +57,7 @@ pub(crate) async fn attempt(
             take_end(record, &response);
             if end == End::Clean {
                 extras.headers = Some(response.headers.clone()).filter(|_| options.keep_text);
-                response.recycle().await;
+                record.finished = response.recycle().await;
             }
             (end, at)
         }
@@ -80,7 +80,7 @@ pub(crate) async fn attempt(
     {
         failure.message = deadline.message();
     }
-    record.finished = at.at();
+    record.finished = record.finished.max(at.at());
     settle(record);
     extras
 }
@@ -111,7 +111,7 @@ async fn read_body(
             Raced::Done(Some(Err(error))) => {
                 let end =
                     if error.class == ErrorClass::Reset { End::Reset } else { End::Failed(failure(error)) };
-                return (end, response.last_stamp());
+                return (end, Stamp::user(mono_now()));
             }
             given_up => return (given_up_end(&given_up, deadline), Stamp::user(mono_now())),
         }

@@ -62,7 +62,7 @@ pub fn start(job: Job, stop: Stop) -> Running {
     let (sender, messages) = channel();
     let progress = Arc::new(Progress::default());
     let (for_workers, own_stop) = (progress.clone(), stop.clone());
-    let conductor = std::thread::spawn(move || conduct(job, &sender, &for_workers, &own_stop));
+    let conductor = std::thread::spawn(move || conduct(&job, &sender, &for_workers, &own_stop));
     Running { messages, progress, stop, conductor }
 }
 
@@ -71,8 +71,8 @@ struct Crew {
     threads: Vec<JoinHandle<std::io::Result<()>>>,
 }
 
-fn conduct(job: Job, messages: &Sender<Message>, progress: &Arc<Progress>, stop: &Stop) {
-    let stages = stage_jobs(&job);
+fn conduct(job: &Job, messages: &Sender<Message>, progress: &Arc<Progress>, stop: &Stop) {
+    let stages = stage_jobs(job);
     let crew = hire(job, messages, progress, stop);
     let mut realtime = true;
     let mut wall_steps = 0;
@@ -82,7 +82,11 @@ fn conduct(job: Job, messages: &Sender<Message>, progress: &Arc<Progress>, stop:
         }
         progress.reset();
         let Some((window, dones)) = play(&crew, &Arc::new(stage), messages) else {
-            let why = crew.threads.into_iter().find_map(|thread| match thread.join() {
+            // The others end too: by this if they run, by having nobody who assigns if they wait.
+            stop.at_once();
+            drop(crew.assign);
+            let ends: Vec<_> = crew.threads.into_iter().map(JoinHandle::join).collect();
+            let why = ends.into_iter().find_map(|end| match end {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(error.to_string()),
                 Err(_) => Some("it panicked".to_owned()),
@@ -136,7 +140,7 @@ fn stage_jobs(job: &Job) -> Vec<StageJob> {
     warmup.into_iter().chain(stages).collect()
 }
 
-fn hire(job: Job, messages: &Sender<Message>, progress: &Arc<Progress>, stop: &Stop) -> Crew {
+fn hire(job: &Job, messages: &Sender<Message>, progress: &Arc<Progress>, stop: &Stop) -> Crew {
     let mut crew = Crew { assign: Vec::new(), threads: Vec::new() };
     let count = job.workers.max(1);
     for index in 0..count {

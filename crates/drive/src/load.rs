@@ -3,7 +3,6 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use ttft_kernel::mono_now;
 use ttft_model::{Arrival, Load, Nanos};
 
@@ -21,9 +20,8 @@ pub(crate) async fn run_load(worker: &Rc<Worker>, job: &Arc<StageJob>, start: Na
                 worker.spawn(closed_user(worker.clone(), job.clone(), begin, deadline));
             }
         }
-        Load::Open { rate, arrival, max_in_flight } => {
-            let limit = max_in_flight.map(|limit| (limit / worker.count).max(1));
-            let arrivals = OpenLoop { start, deadline, rate, arrival, limit };
+        Load::Open { rate, arrival, .. } => {
+            let arrivals = OpenLoop { start, deadline, rate, arrival };
             worker.spawn(arrivals.run(worker.clone(), job.clone()));
         }
     }
@@ -37,15 +35,9 @@ async fn finish(worker: &Worker, job: &StageJob, deadline: Option<Nanos>) {
             worker.stop.ending().await;
             worker.alarm.until(mono_now() + job.drain).await;
         };
-        let drained = async {
-            match deadline {
-                Some(deadline) => worker.alarm.until(deadline + job.drain).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             () = stopped => {}
-            () = drained => {}
+            () = passed(worker, deadline.map(|deadline| deadline + job.drain)) => {}
             () = worker.stop.now() => {}
         }
     };
@@ -61,6 +53,14 @@ async fn finish(worker: &Worker, job: &StageJob, deadline: Option<Nanos>) {
     }
 }
 
+/// Completes at that instant, if there is one.
+async fn passed(worker: &Worker, at: Option<Nanos>) {
+    match at {
+        Some(at) => worker.alarm.until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// One user: sends its next request when the last answer has ended.
 async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadline: Option<Nanos>) {
     let pool = worker.pool_for_user();
@@ -68,6 +68,7 @@ async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadl
         biased;
         () = worker.alarm.until(begin) => {}
         () = worker.stop.ending() => {}
+        () = passed(&worker, deadline) => {}
     }
     let mut scheduled = begin;
     loop {
@@ -88,14 +89,12 @@ struct OpenLoop {
     deadline: Option<Nanos>,
     rate: f64,
     arrival: Arrival,
-    /// Most requests that this worker has in flight.
-    limit: Option<u32>,
 }
 
 impl OpenLoop {
     async fn run(self, worker: Rc<Worker>, job: Arc<StageJob>) {
-        let places = self.limit.map(|limit| Arc::new(Semaphore::new(limit as usize)));
         let pool = worker.pool_for_user();
+        let mut over = std::pin::pin!(passed(&worker, self.deadline));
         // Every worker walks the same sequence and sends its share of it.
         let arrivals = Arrivals::new(self.rate, self.arrival, job.seed);
         for (number, offset) in (0..job.requests).zip(arrivals) {
@@ -111,16 +110,16 @@ impl OpenLoop {
                 () = worker.alarm.until(due) => {}
                 () = worker.stop.ending() => break,
             }
-            let place = match &places {
+            let place = match &job.places {
                 Some(places) => tokio::select! {
-                    place = places.clone().acquire_owned() => place.ok(),
+                    biased;
                     () = worker.stop.ending() => break,
+                    // What found no place in time is not sent behind the stage's end.
+                    () = over.as_mut() => break,
+                    place = places.clone().acquire_owned() => place.ok(),
                 },
                 None => None,
             };
-            if worker.stop.is_ending() {
-                break;
-            }
             let (one, job, pool) = (worker.clone(), job.clone(), pool.clone());
             worker.spawn(async move {
                 one.gate.pass().await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use tokio::sync::Semaphore;
 use ttft_model::{Load, Nanos};
 
 use crate::RequestMaker;
@@ -22,6 +23,8 @@ pub(crate) struct StageJob {
     /// How long requests under way may go on after that.
     pub drain: Nanos,
     pub seed: u64,
+    /// One for each request that an open loop may have in flight, over all workers.
+    pub places: Option<Arc<Semaphore>>,
     next: AtomicU64,
     in_flight: AtomicU32,
     max_in_flight: AtomicU32,
@@ -41,6 +44,12 @@ impl StageJob {
         drain: Nanos,
         seed: u64,
     ) -> Self {
+        let places = match load {
+            Load::Open { max_in_flight: Some(limit), .. } => {
+                Some(Arc::new(Semaphore::new(limit.max(1) as usize)))
+            }
+            _ => None,
+        };
         Self {
             index,
             workload,
@@ -51,6 +60,7 @@ impl StageJob {
             duration,
             drain,
             seed,
+            places,
             next: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
             max_in_flight: AtomicU32::new(0),

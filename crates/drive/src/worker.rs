@@ -76,7 +76,25 @@ pub(crate) struct Worker {
     messages: Sender<Message>,
     progress: Arc<Progress>,
     active: Cell<u32>,
+    panicked: Cell<bool>,
     idle: Notify,
+}
+
+/// Counts a task as under way, also if it panics: nobody may wait for it for ever.
+struct Active(Rc<Worker>);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        let worker = &self.0;
+        if std::thread::panicking() {
+            worker.panicked.set(true);
+            worker.stop.at_once();
+        }
+        worker.active.set(worker.active.get() - 1);
+        if worker.active.get() == 0 {
+            worker.idle.notify_waiters();
+        }
+    }
 }
 
 /// Runs a worker until no more stages come. For a thread of its own.
@@ -98,6 +116,9 @@ pub(crate) fn run_worker(
             let cpu_before = thread_cpu_now();
             run_load(&worker, &stage.job, start).await;
             worker.flush();
+            if worker.panicked.get() {
+                return Err(io::Error::other("a request panicked"));
+            }
             let wall_steps = worker.lane.connector.wall_steps();
             let _ = stage.done.send(Done { cpu: thread_cpu_now() - cpu_before, wall_steps, realtime });
         }
@@ -131,6 +152,7 @@ impl Worker {
             messages: parts.messages,
             progress: parts.progress,
             active: Cell::new(0),
+            panicked: Cell::new(false),
             idle: Notify::new(),
         })
     }
@@ -214,13 +236,10 @@ impl Worker {
     /// Runs `task` beside others; [`Worker::all_done`] waits for it.
     pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
         self.active.set(self.active.get() + 1);
-        let worker = self.clone();
+        let active = Active(self.clone());
         tokio::task::spawn_local(async move {
             task.await;
-            worker.active.set(worker.active.get() - 1);
-            if worker.active.get() == 0 {
-                worker.idle.notify_waiters();
-            }
+            drop(active);
         });
     }
 
@@ -235,5 +254,56 @@ impl Worker {
             let idle = self.idle.notified();
             idle.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ttft_dialect::Dialect;
+    use ttft_model::{HttpVersion, Span, Timeouts};
+    use ttft_wire::{ConnectOptions, Connector, Resolver, Target, TlsOptions, tls_config};
+
+    use super::*;
+
+    fn lane_to_nowhere() -> Lane {
+        let http = HttpVersion::H1;
+        let tls = tls_config(&TlsOptions { insecure: true, ca: None, http }).unwrap();
+        let options =
+            ConnectOptions { tls, http, timeout: Duration::from_secs(1), streams_per_connection: 1 };
+        let limit = Span(Nanos::from_millis(1_000));
+        Lane {
+            connector: Connector::new(options, Resolver::default(), 0, 1),
+            target: Target::parse("http://localhost:1/").unwrap(),
+            dialect: Dialect::builtin("openai-chat").unwrap(),
+            timeouts: Timeouts { connect: limit, first_token: limit, idle: limit, total: limit },
+        }
+    }
+
+    #[test]
+    fn a_panic_is_waited_for_by_nobody_and_stops_the_run() {
+        let runtime =
+            Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+        runtime.block_on(async {
+            let stop = Stop::default();
+            let parts = WorkerParts {
+                index: 0,
+                count: 1,
+                make_lane: Box::new(lane_to_nowhere),
+                connections: Connections::Reuse,
+                streams_per_connection: 1,
+                realtime: false,
+                seed: 0,
+                messages: std::sync::mpsc::channel().0,
+                progress: Arc::default(),
+                stop: stop.clone(),
+            };
+            let worker = Rc::new(Worker::new(parts).unwrap());
+            worker.spawn(async { panic!("as a test wants it") });
+            worker.spawn(async {});
+            worker.all_done().await;
+            assert!(worker.panicked.get() && stop.is_now() && worker.active() == 0);
+        });
     }
 }

@@ -1,0 +1,137 @@
+//! Plans for tests, and what came of them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use ttft_dialect::Dialect;
+use ttft_drive::{Job, Message, RequestMaker, Running, Stop, start};
+use ttft_model::{
+    ApiKey, CachePolicy, Client, Connections, Endpoint, HttpVersion, Load, Nanos, Plan, Prompt, Record, Span,
+    Stage, StageWindow, Timeouts, Workload,
+};
+use ttft_sim::{Profile, Sim, SimOptions};
+use ttft_wire::{ConnectOptions, Target, TlsOptions, tls_config};
+
+/// No run takes longer.
+const LIMIT: Duration = Duration::from_secs(50);
+
+pub(crate) fn ms(ms: i64) -> Span {
+    Span(Nanos::from_millis(ms))
+}
+
+pub(crate) fn closed(concurrency: u32) -> Load {
+    Load::Closed { concurrency, ramp_up: Span::default() }
+}
+
+pub(crate) fn stage(load: Load, requests: Option<u64>, duration: Option<Span>) -> Stage {
+    let stop = ttft_model::Stop { requests, duration };
+    Stage { name: "a stage".to_owned(), workload: 0, load, stop }
+}
+
+/// A plan of these stages, with generous timeouts and no warm-up.
+pub(crate) fn plan(addr: SocketAddr, stages: Vec<Stage>) -> Plan {
+    Plan {
+        name: "test".to_owned(),
+        seed: 7,
+        warmup: 0,
+        drain: ms(20_000),
+        slo: Vec::new(),
+        endpoint: Endpoint {
+            url: format!("http://{addr}/v1/chat/completions"),
+            dialect: "openai-chat".to_owned(),
+            model: Some("m".to_owned()),
+            api_key: ApiKey::None,
+            headers: Vec::new(),
+            connections: Connections::Reuse,
+            http: HttpVersion::H1,
+            insecure: false,
+            ca: None,
+            resolve: Vec::new(),
+            streams_per_connection: 100,
+        },
+        timeouts: Timeouts {
+            connect: ms(20_000),
+            first_token: ms(30_000),
+            idle: ms(30_000),
+            total: ms(40_000),
+        },
+        client: Client::default(),
+        workloads: vec![Workload {
+            name: "short".to_owned(),
+            prompt: Prompt::Text("say something".to_owned()),
+            max_tokens: 4,
+            ignore_eos: true,
+            cache: CachePolicy::Cold,
+            body_json: None,
+        }],
+        stages,
+    }
+}
+
+/// All that a run told.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub records: Vec<Record>,
+    pub windows: Vec<StageWindow>,
+    /// `warm-up` and `stage N`, in order, and `records` where some came.
+    pub news: Vec<String>,
+    pub interrupted: bool,
+}
+
+pub(crate) fn begin(plan: Plan, workers: u32) -> Running {
+    let dialect = Dialect::builtin(&plan.endpoint.dialect).unwrap();
+    let maker = |workload| RequestMaker::new(&dialect, &plan.endpoint, workload, None, plan.seed, 1).unwrap();
+    let makers = plan.workloads.iter().map(|workload| Arc::new(maker(workload))).collect();
+    let connect = ConnectOptions {
+        tls: tls_config(&TlsOptions { insecure: true, ca: None, http: plan.endpoint.http }).unwrap(),
+        http: plan.endpoint.http,
+        timeout: plan.timeouts.connect.0.to_std(),
+        streams_per_connection: plan.endpoint.streams_per_connection,
+    };
+    let target = Target::parse(&plan.endpoint.url).unwrap();
+    start(Job { target, dialect, makers, connect, workers, plan }, Stop::default())
+}
+
+/// Listens to a run until it is over.
+pub(crate) fn finish(running: Running) -> Told {
+    let mut told = Told::default();
+    loop {
+        match running.messages.recv_timeout(LIMIT) {
+            Ok(Message::Records(records)) => {
+                told.news.push("records".to_owned());
+                told.records.extend(records);
+            }
+            Ok(Message::WarmUp { .. }) => told.news.push("warm-up".to_owned()),
+            Ok(Message::StageBegan { stage, .. }) => told.news.push(format!("stage {stage}")),
+            Ok(Message::StageEnded(window)) => told.windows.push(window),
+            Ok(Message::Ended { interrupted, .. }) => {
+                told.interrupted = interrupted;
+                running.join();
+                told.news.dedup();
+                return told;
+            }
+            Ok(Message::Failed(why)) => panic!("the run failed: {why}"),
+            Err(RecvTimeoutError::Timeout) => panic!("the run hangs"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the run ended without a word"),
+        }
+    }
+}
+
+pub(crate) fn play(plan: Plan, workers: u32) -> Told {
+    finish(begin(plan, workers))
+}
+
+/// An engine whose tokens come at fixed times, whatever the load.
+pub(crate) fn engine(ttft_ms: f64, itl_ms: f64) -> Sim {
+    let profile = Profile::load("fixed").unwrap().with_times(Some(ttft_ms), Some(itl_ms)).unwrap();
+    Sim::start(SimOptions::new(profile)).unwrap()
+}
+
+/// The numbers of the records, in order of sending.
+pub(crate) fn numbers(records: &[Record]) -> Vec<u64> {
+    let mut numbers: Vec<u64> = records.iter().map(|record| record.seq).collect();
+    numbers.sort_unstable();
+    numbers
+}
