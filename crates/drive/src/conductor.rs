@@ -207,7 +207,8 @@ fn play(
 }
 
 fn window(job: &StageJob, start: Nanos, dones: &[Done]) -> StageWindow {
-    let end = mono_now();
+    // A stage that is stopped at once may be over before it starts.
+    let end = mono_now().max(start);
     let ramp = match job.load {
         Load::Closed { ramp_up, .. } => ramp_up.0,
         Load::Open { .. } => Nanos::ZERO,

@@ -83,7 +83,7 @@ fn class_of(error: &(dyn std::error::Error + 'static)) -> Option<ErrorClass> {
 }
 
 fn class_of_io(error: &io::Error) -> Option<ErrorClass> {
-    if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+    if error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() {
         return Some(ErrorClass::Tls);
     }
     match error.kind() {

@@ -138,7 +138,7 @@ async fn send_h1(
         sending.begin(&connection.tap, used);
         match connection.send(http1_request(target, request)).await {
             Ok(answer) => {
-                (sending.sent_first, sending.sent) = connection.tap.sent();
+                (sending.sent_first, sending.sent) = connection.tap.sent_before_answer();
                 let head = connection.tap.last_read().1;
                 let (parts, body) = answer.into_parts();
                 let body = Body::H1 { connection: Box::new(connection), body, finished: false };
@@ -279,8 +279,7 @@ impl Response {
     }
 
     /// The kernel's transmit stamps of the request: handed to the device, acknowledged by the peer. To be asked once,
-    /// when the head has come: later they may be those of what TLS sent to close. On a shared connection they would
-    /// be those of whatever was sent last, so there are none.
+    /// when the head has come. On a shared connection they would be those of whatever was sent last, so there are none.
     pub fn transmit_stamps(&self) -> (Option<Nanos>, Option<Nanos>) {
         match &self.body {
             Body::H1 { connection, .. } => connection.tap.transmit_stamps(),

@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(windows.len(), 300);
         assert!(windows.iter().all(|w| *w.start() >= 32_768 && *w.end() <= 60_999 && w.len() == 128));
         assert_ne!(windows[0], windows[1]);
-        assert_eq!(Ports { range: Some(1..=0), next: Cell::new(0) }.next_window(), None);
+        assert_eq!(Ports { range: Some(RangeInclusive::new(1, 0)), next: Cell::new(0) }.next_window(), None);
         assert_eq!(Ports { range: None, next: Cell::new(0) }.next_window(), None);
     }
 }

@@ -30,6 +30,9 @@ pub(crate) struct Tap {
     arrivals: Cell<u64>,
     bytes_in: Cell<u64>,
     bytes_out: Cell<u64>,
+    /// The last write and the bytes out when the last bytes came in: what is written later (TLS closes with words of
+    /// its own) is none of the request.
+    out_before_in: Cell<(Option<Nanos>, u64)>,
     /// Sends whose transmit stamps may wait to be taken.
     stamps_due: Cell<u32>,
     write_failed: Cell<bool>,
@@ -51,7 +54,10 @@ impl Tap {
 
     /// HTTP is given so many bytes, decrypted.
     pub(crate) fn note_bytes_in(&self, bytes: usize) {
-        self.bytes_in.set(self.bytes_in.get() + bytes as u64);
+        if bytes > 0 {
+            self.bytes_in.set(self.bytes_in.get() + bytes as u64);
+            self.out_before_in.set((self.sent_last.get(), self.bytes_out.get()));
+        }
     }
 
     /// The peer stopped to take bytes before it had all of them.
@@ -76,17 +82,24 @@ impl Tap {
         (self.sent_first.get(), self.sent_last.get())
     }
 
+    /// The same, up to the bytes that came in last.
+    pub(crate) fn sent_before_answer(&self) -> (Option<Nanos>, Option<Nanos>) {
+        (self.sent_first.get(), self.out_before_in.get().0)
+    }
+
     /// The largest lag of a read since [`Tap::begin_request`].
     pub(crate) fn lag_max(&self) -> Option<Nanos> {
         self.lag_max.get()
     }
 
-    /// The kernel's transmit stamps of everything written so far: handed to the device, acknowledged by the peer.
+    /// The kernel's transmit stamps of everything written before the last bytes came in: handed to the device,
+    /// acknowledged by the peer.
     pub(crate) fn transmit_stamps(&self) -> (Option<Nanos>, Option<Nanos>) {
-        if !self.transmit || self.bytes_out.get() == 0 {
+        let bytes_out = self.out_before_in.get().1;
+        if !self.transmit || bytes_out == 0 {
             return (None, None);
         }
-        let stamps = take_transmit_stamps(&*self.socket, (self.bytes_out.get() - 1) as u32);
+        let stamps = take_transmit_stamps(&*self.socket, (bytes_out - 1) as u32);
         self.stamps_due.set(0);
         let not_before = self.sent_first.get().unwrap_or(self.opened);
         let mut wall = self.wall.borrow_mut();
@@ -153,6 +166,7 @@ impl StampedStream {
             arrivals: Cell::new(0),
             bytes_in: Cell::new(0),
             bytes_out: Cell::new(0),
+            out_before_in: Cell::new((None, 0)),
             stamps_due: Cell::new(0),
             write_failed: Cell::new(false),
             sent_first: Cell::new(None),

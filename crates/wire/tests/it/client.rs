@@ -16,7 +16,7 @@ use ttft_wire::{
 };
 
 /// No test takes longer.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Runs a test's client side on an event loop of its own.
 pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {

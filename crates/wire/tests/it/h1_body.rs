@@ -81,7 +81,7 @@ fn a_large_body_comes_whole() {
         talk.request()?;
         talk.write(CHUNKED)?;
         for i in 0..CHUNKS {
-            talk.write([format!("{CHUNK:x}\r\n").as_bytes(), &[i as u8; CHUNK], b"\r\n"].concat())?;
+            talk.write([format!("{CHUNK:x}\r\n").as_bytes(), &vec![i as u8; CHUNK], b"\r\n"].concat())?;
         }
         talk.write("0\r\n\r\n")?;
         talk.request().map(|_| ())
@@ -189,7 +189,7 @@ fn a_segment_larger_than_a_read_is_one_arrival() {
         talk.request()?;
         talk.write(format!("HTTP/1.1 200 OK\r\ncontent-length: {LONG}\r\n\r\n"))?;
         gate.wait();
-        talk.write([7; LONG])?;
+        talk.write(vec![7; LONG])?;
         talk.close()
     });
     run(async {

@@ -19,8 +19,11 @@ async fn chunks(response: &mut Response, count: usize) -> Vec<ttft_wire::Chunk> 
     chunks
 }
 
+/// What is written in answer to a stream, one write each.
+type Segments = fn(u32) -> Vec<Vec<u8>>;
+
 /// A server that sends these segments in answer to each request.
-fn answering(segments: fn(u32) -> Vec<Vec<u8>>) -> Server {
+fn answering(segments: Segments) -> Server {
     Server::start(move |mut talk, _| {
         talk.greet(100)?;
         while let Some(stream) = talk.stream()? {
@@ -34,7 +37,7 @@ fn answering(segments: fn(u32) -> Vec<Vec<u8>>) -> Server {
 
 #[test]
 fn bodies_of_all_shapes_come_whole() {
-    let shapes: [fn(u32) -> Vec<Vec<u8>>; 6] = [
+    let shapes: [Segments; 6] = [
         |s| vec![head(s), data(s, b"bo"), data(s, b"dy"), end(s)],
         |s| vec![head_in_two(s), frame(0, 1, s, b"body")],
         |s| vec![[early_hints(s), head(s), padded(s, b"bo", 9), padded(s, b"dy", 0), end(s)].concat()],

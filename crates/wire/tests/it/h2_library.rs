@@ -41,6 +41,7 @@ impl Library {
                 let acceptor = tls.map(TlsAcceptor::from);
                 loop {
                     let (socket, _) = listener.accept().await.unwrap();
+                    socket.set_nodelay(true).unwrap();
                     let (acceptor, counter) = (acceptor.clone(), counter.clone());
                     tokio::task::spawn_local(async move {
                         match acceptor {

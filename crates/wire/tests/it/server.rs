@@ -104,7 +104,7 @@ impl<S: Read + Write> Talk<S> {
     }
 
     pub(crate) fn fill(&mut self) -> io::Result<usize> {
-        let mut buffer = [0; 64 * 1024];
+        let mut buffer = [0; 16 * 1024];
         let got = self.socket.read(&mut buffer)?;
         self.unread.extend_from_slice(&buffer[..got]);
         Ok(got)

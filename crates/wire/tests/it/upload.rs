@@ -154,7 +154,7 @@ fn a_server_that_keeps_open_after_an_early_answer_gets_no_second_request_there()
 fn a_server_that_closes_while_it_is_written_to_is_a_failure_to_send() {
     let server = Server::start(|mut talk, _| {
         talk.head()?;
-        talk.socket.read_exact(&mut [0; 100_000])
+        talk.socket.read_exact(&mut vec![0; 100_000])
     });
     run(async {
         let (result, sending) = Client::h1().send_body(&server.target(), Bytes::from(vec![7; LARGE])).await;
