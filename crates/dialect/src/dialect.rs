@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::Error;
 use crate::error::Problem;
+use crate::framing::Framing;
 use crate::request::Request;
 use crate::rules::{DialectFile, Rules, compile, line_of};
 
@@ -13,10 +14,23 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("openai-chat", include_str!("../../../dialects/openai-chat/dialect.toml")),
     ("openai-completions", include_str!("../../../dialects/openai-completions/dialect.toml")),
     ("openai-responses", include_str!("../../../dialects/openai-responses/dialect.toml")),
+    ("azure-openai-chat", include_str!("../../../dialects/azure-openai-chat/dialect.toml")),
+    ("mistral-chat", include_str!("../../../dialects/mistral-chat/dialect.toml")),
     ("anthropic-messages", include_str!("../../../dialects/anthropic-messages/dialect.toml")),
-    ("ollama-generate", include_str!("../../../dialects/ollama-generate/dialect.toml")),
+    ("gemini-sse", include_str!("../../../dialects/gemini-sse/dialect.toml")),
+    ("gemini-json", include_str!("../../../dialects/gemini-json/dialect.toml")),
     ("ollama-chat", include_str!("../../../dialects/ollama-chat/dialect.toml")),
+    ("ollama-generate", include_str!("../../../dialects/ollama-generate/dialect.toml")),
+    ("tgi-generate", include_str!("../../../dialects/tgi-generate/dialect.toml")),
+    ("triton-generate", include_str!("../../../dialects/triton-generate/dialect.toml")),
+    ("cohere-v2-chat", include_str!("../../../dialects/cohere-v2-chat/dialect.toml")),
+    ("bedrock-converse", include_str!("../../../dialects/bedrock-converse/dialect.toml")),
+    ("bedrock-invoke", include_str!("../../../dialects/bedrock-invoke/dialect.toml")),
+    ("sglang-generate", include_str!("../../../dialects/sglang-generate/dialect.toml")),
     ("llamacpp-completion", include_str!("../../../dialects/llamacpp-completion/dialect.toml")),
+    ("dashscope-native", include_str!("../../../dialects/dashscope-native/dialect.toml")),
+    ("qianfan-v1", include_str!("../../../dialects/qianfan-v1/dialect.toml")),
+    ("hunyuan-native", include_str!("../../../dialects/hunyuan-native/dialect.toml")),
 ];
 
 static BUILTIN: LazyLock<Vec<Arc<Dialect>>> = LazyLock::new(|| {
@@ -29,6 +43,7 @@ static BUILTIN: LazyLock<Vec<Arc<Dialect>>> = LazyLock::new(|| {
 pub struct Dialect {
     name: String,
     title: String,
+    source: Box<str>,
     pub(crate) request: Request,
     pub(crate) rules: Rules,
 }
@@ -71,14 +86,13 @@ impl Dialect {
             line: line_of(text, position),
             problem,
         };
-        let parsed: DialectFile = toml::from_str(text).map_err(|error| {
-            wrong((error.span().map_or(0, |span| span.start), Problem::Toml(error.message().to_owned())))
-        })?;
+        let parsed = whole(text, 0).map_err(wrong)?;
         Ok(Self {
             rules: compile(&parsed).map_err(wrong)?,
-            request: Request::new(&parsed.request).map_err(wrong)?,
+            request: Request::new(parsed.request.as_ref()).map_err(wrong)?,
             name: parsed.name,
             title: parsed.title,
+            source: text.into(),
         })
     }
 
@@ -91,6 +105,32 @@ impl Dialect {
     pub fn title(&self) -> &str {
         &self.title
     }
+
+    /// How it cuts its stream into events.
+    pub fn framing(&self) -> Framing {
+        self.rules.framing
+    }
+
+    /// The text of its `dialect.toml`.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// The longest chain of dialects that extend each other.
+const MAX_EXTENDS: usize = 4;
+
+/// A dialect file with what it extends filled in.
+fn whole(text: &str, depth: usize) -> Result<DialectFile, (usize, Problem)> {
+    let parsed: DialectFile = toml::from_str(text).map_err(|error| {
+        (error.span().map_or(0, |span| span.start), Problem::Toml(error.message().to_owned()))
+    })?;
+    let Some(extends) = &parsed.extends else { return Ok(parsed) };
+    let (position, name) = (extends.span().start, extends.get_ref());
+    let known = EMBEDDED.iter().find(|(known, _)| known == name).filter(|_| depth < MAX_EXTENDS);
+    let (_, base) = known.ok_or_else(|| (position, Problem::Extends(name.clone())))?;
+    let base = whole(base, depth + 1).map_err(|(_, problem)| (position, problem))?;
+    Ok(parsed.over(base, position))
 }
 
 #[cfg(test)]
@@ -144,8 +184,8 @@ is = "text"
         check(11, "at = '/text'\nwhen = { b = 1 }", "a pointer begins with `/`");
         assert_eq!(
             Dialect::parse("x.toml", &GOOD.replace("end_data", "comment_data")).unwrap_err().to_string(),
-            "x.toml, line 7: nothing ends the stream: give `end_data`, `end_events`, `finish_ends = true` or a \
-             rule with `is = \"end\"`"
+            "x.toml, line 7: nothing ends the stream: give `end_data`, `end_events`, `finish_ends = true`, \
+             `body_ends = true` or a rule with `is = \"end\"`"
         );
     }
 }

@@ -50,6 +50,12 @@ pub enum Problem {
     /// Not TOML, or a key or value that a dialect does not have.
     #[error("{0}")]
     Toml(String),
+    /// A key that must be there, in the file itself or in the dialect that it extends.
+    #[error("`{0}` is missing")]
+    Missing(&'static str),
+    /// The dialect to extend does not exist.
+    #[error("there is no dialect `{0}` to extend")]
+    Extends(String),
     /// A pointer that can never be found.
     #[error("`{pointer}` cannot be found: {why}")]
     Pointer {
@@ -64,12 +70,12 @@ pub enum Problem {
     /// A value that cannot be compared with.
     #[error("only texts, numbers and truth values, or lists of them, can be compared with")]
     Value,
-    /// More than one way to number the choices, or one that is not in an array.
-    #[error("`choice` is one pointer with exactly one `*`")]
+    /// More than one way to number the choices, or one that is in arrays of arrays.
+    #[error("`choice` is one pointer with at most one `*`")]
     Choice,
     /// Nothing ends the stream.
     #[error(
-        "nothing ends the stream: give `end_data`, `end_events`, `finish_ends = true` or a rule with `is = \"end\"`"
+        "nothing ends the stream: give `end_data`, `end_events`, `finish_ends = true`, `body_ends = true` or a rule with `is = \"end\"`"
     )]
     NoTerminator,
     /// The finish ends the stream, but no rule tells it.

@@ -1,11 +1,15 @@
 //! Framing: cuts a body's bytes into events, whatever reads they came in.
 
+mod aws;
 mod delimited;
+mod json_array;
 mod sse;
 
 use serde::Deserialize;
 
+pub(crate) use aws::AwsEventStream;
 pub(crate) use delimited::Delimited;
+pub(crate) use json_array::JsonArray;
 pub(crate) use sse::Sse;
 
 /// The largest event that is read. A larger one ends the stream with an error.
@@ -21,6 +25,23 @@ pub enum Framing {
     Ndjson,
     /// JSON values with a NUL byte after each.
     Nul,
+    /// The objects of one JSON array that arrives piece by piece.
+    JsonArray,
+    /// Binary frames of `application/vnd.amazon.eventstream`.
+    AwsEventstream,
+}
+
+impl Framing {
+    /// Its name in a dialect file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sse => "sse",
+            Self::Ndjson => "ndjson",
+            Self::Nul => "nul",
+            Self::JsonArray => "json-array",
+            Self::AwsEventstream => "aws-eventstream",
+        }
+    }
 }
 
 /// A piece of a stream, borrowed from the bytes pushed or from what was kept of earlier ones.
@@ -32,8 +53,12 @@ pub(crate) enum Frame<'a> {
     Field { name: &'a [u8], value: &'a [u8] },
     /// A comment.
     Comment,
+    /// The framing itself says that the answer failed.
+    Failure { code: &'a [u8], message: &'a [u8], data: &'a [u8] },
     /// An event beyond [`MAX_EVENT`]; nothing more will come.
     TooLong,
+    /// Bytes that cannot be cut; nothing more will come.
+    Broken(&'static str),
 }
 
 /// Takes the frames as they are cut.
@@ -46,6 +71,8 @@ pub(crate) trait Sink {
 pub(crate) enum Framer {
     Sse(Sse),
     Delimited(Delimited),
+    JsonArray(JsonArray),
+    Aws(AwsEventStream),
 }
 
 impl Framer {
@@ -54,6 +81,8 @@ impl Framer {
             Framing::Sse => Self::Sse(Sse::default()),
             Framing::Ndjson => Self::Delimited(Delimited::new(b'\n')),
             Framing::Nul => Self::Delimited(Delimited::new(0)),
+            Framing::JsonArray => Self::JsonArray(JsonArray::default()),
+            Framing::AwsEventstream => Self::Aws(AwsEventStream::default()),
         }
     }
 
@@ -62,6 +91,16 @@ impl Framer {
         match self {
             Self::Sse(sse) => sse.push(bytes, sink),
             Self::Delimited(delimited) => delimited.push(bytes, sink),
+            Self::JsonArray(array) => array.push(bytes, sink),
+            Self::Aws(aws) => aws.push(bytes, sink),
+        }
+    }
+
+    /// The data so far of an event whose end has not come, where a terminator may do without.
+    pub(crate) fn open_event(&self) -> Option<&[u8]> {
+        match self {
+            Self::Sse(sse) => sse.open_event(),
+            _ => None,
         }
     }
 
@@ -70,6 +109,8 @@ impl Framer {
         match self {
             Self::Sse(sse) => sse.finish(),
             Self::Delimited(delimited) => delimited.finish(),
+            Self::JsonArray(array) => array.finish(),
+            Self::Aws(aws) => aws.finish(),
         }
     }
 }
@@ -100,7 +141,11 @@ pub(crate) mod collect {
                 Frame::Event { event, data } => format!("{}|{}", text(event), text(data)),
                 Frame::Field { name, value } => format!("field {}={}", text(name), text(value)),
                 Frame::Comment => "comment".to_owned(),
+                Frame::Failure { code, message, data } => {
+                    format!("failure {} {} {}", text(code), text(message), text(data))
+                }
                 Frame::TooLong => "too long".to_owned(),
+                Frame::Broken(why) => format!("broken {why}"),
             });
         }
     }

@@ -19,6 +19,7 @@ pub use error::{Error, Problem};
 pub use framing::Framing;
 pub use request::{BodyTemplate, Prompt, RequestSpec};
 pub use timeline::{
-    DecodeOptions, Decoded, DecodedSet, Spread, TimingsMs, decode_answers, decode_file, decode_set,
+    DecodeOptions, Decoded, DecodedSet, Sample, Spread, TimingsMs, decode_answers, decode_file, decode_set,
+    test_sample, test_samples,
 };
 pub use transcript::{End, Options, Texts, Transcript};

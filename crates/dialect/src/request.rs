@@ -1,6 +1,10 @@
 //! Requests, written from a dialect's template: path, headers, body.
 
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
 use serde_json::{Map, Value};
+use toml::Spanned;
 
 use crate::Dialect;
 use crate::error::Problem;
@@ -37,7 +41,8 @@ pub enum Prompt {
 const OPEN_PLACE: &str = "\u{0}\u{1}prompt\u{0}";
 
 /// The places that a template may have, between braces.
-const PLACES: &[&str] = &["model", "prompt", "messages", "max_tokens", "ignore_eos", "stream"];
+const PLACES: &[&str] =
+    &["model", "prompt", "messages", "role", "content", "max_tokens", "ignore_eos", "stream"];
 
 /// A body with an open place for the prompt, to make many bodies cheaply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,18 +74,23 @@ pub(crate) struct Request {
     path: String,
     auth: Option<(String, String)>,
     headers: Vec<(String, String)>,
+    roles: BTreeMap<String, String>,
     body: Value,
 }
 
 impl Request {
     /// Checks the request part of a dialect file.
-    pub(crate) fn new(file: &RequestFile) -> Result<Self, (usize, Problem)> {
-        let position = file.body.span().start;
-        let body: Value = serde_json::from_str(file.body.get_ref())
+    pub(crate) fn new(file: Option<&Spanned<RequestFile>>) -> Result<Self, (usize, Problem)> {
+        let nothing = RequestFile::default();
+        let (at, file) = file.map_or((0, &nothing), |file| (file.span().start, file.get_ref()));
+        let path = file.path.as_ref().ok_or((at, Problem::Missing("path")))?;
+        let text = file.body.as_ref().ok_or((at, Problem::Missing("body")))?;
+        let position = text.span().start;
+        let body: Value = serde_json::from_str(text.get_ref())
             .map_err(|error| (position, Problem::Body(error.to_string())))?;
         check_places(&body).map_err(|place| (position, Problem::Place(place)))?;
 
-        let auth = match &file.auth {
+        let auth = match file.auth.as_ref().filter(|text| !text.get_ref().is_empty()) {
             None => None,
             Some(text) => {
                 let (name, value) =
@@ -89,14 +99,64 @@ impl Request {
             }
         };
         let headers = file.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
-        Ok(Self { path: file.path.get_ref().clone(), auth, headers: headers.collect(), body })
+        Ok(Self {
+            path: path.get_ref().clone(),
+            auth,
+            headers: headers.collect(),
+            roles: file.roles.clone(),
+            body,
+        })
+    }
+
+    /// A template's value with its places filled. A place without a value vanishes, and so does an object that is
+    /// left empty by it.
+    fn place(&self, template: &Value, spec: &RequestSpec) -> Option<Value> {
+        match template {
+            Value::String(text) => match place_of(text) {
+                None => Some(template.clone()),
+                Some((name, default)) => fill_place(name, spec).or_else(|| {
+                    default.map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.into()))
+                }),
+            },
+            Value::Array(list) => match list.as_slice() {
+                [Value::String(text), message] if text == "{messages}" => {
+                    let messages = fill_place("messages", spec)?;
+                    Some(messages.as_array()?.iter().map(|own| self.message(message, own)).collect())
+                }
+                list => Some(list.iter().filter_map(|value| self.place(value, spec)).collect()),
+            },
+            Value::Object(map) => {
+                let filled: Map<String, Value> = map
+                    .iter()
+                    .filter_map(|(key, value)| Some((key.clone(), self.place(value, spec)?)))
+                    .collect();
+                (!filled.is_empty() || map.is_empty()).then_some(Value::Object(filled))
+            }
+            other => Some(other.clone()),
+        }
+    }
+
+    /// One message in the dialect's own shape.
+    fn message(&self, template: &Value, message: &Value) -> Value {
+        match template {
+            Value::String(text) if text == "{role}" => {
+                let role = message["role"].as_str().unwrap_or("user");
+                self.roles.get(role).map_or(role, String::as_str).into()
+            }
+            Value::String(text) if text == "{content}" => text_of(&message["content"]).into(),
+            Value::Array(list) => list.iter().map(|value| self.message(value, message)).collect(),
+            Value::Object(map) => Value::Object(
+                map.iter().map(|(key, value)| (key.clone(), self.message(value, message))).collect(),
+            ),
+            other => other.clone(),
+        }
     }
 }
 
 impl Dialect {
     /// The path to append to a base URL, such as `/v1/chat/completions`.
     pub fn path(&self, model: &str) -> String {
-        self.request.path.replace("{model}", model)
+        self.request.path.replace("{model}", &percent_encoded(model))
     }
 
     /// The headers that the dialect wants: content type, its own, and the key in its shape.
@@ -121,7 +181,8 @@ impl Dialect {
     /// A template for many requests that differ in the prompt only. A text prompt of the spec is not used; of
     /// messages, the strings that are exactly `{prompt}` are left open.
     pub fn template(&self, spec: &RequestSpec) -> BodyTemplate {
-        let mut body = place(&self.request.body, spec).unwrap_or_else(|| Value::Object(Map::new()));
+        let mut body =
+            self.request.place(&self.request.body, spec).unwrap_or_else(|| Value::Object(Map::new()));
         if let Some(extra) = &spec.extra {
             merge(&mut body, extra);
         }
@@ -150,25 +211,6 @@ fn check_places(value: &Value) -> Result<(), String> {
 fn place_of(text: &str) -> Option<(&str, Option<&str>)> {
     let inner = text.strip_prefix('{')?.strip_suffix('}')?;
     Some(inner.split_once('|').map_or((inner, None), |(name, default)| (name, Some(default))))
-}
-
-/// A template's value with its places filled. A place without a value vanishes, and so does an object that is left
-/// empty by it.
-fn place(template: &Value, spec: &RequestSpec) -> Option<Value> {
-    match template {
-        Value::String(text) => match place_of(text) {
-            None => Some(template.clone()),
-            Some((name, default)) => fill_place(name, spec)
-                .or_else(|| default.map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.into()))),
-        },
-        Value::Array(list) => Some(list.iter().filter_map(|value| place(value, spec)).collect()),
-        Value::Object(map) => {
-            let filled: Map<String, Value> =
-                map.iter().filter_map(|(key, value)| Some((key.clone(), place(value, spec)?))).collect();
-            (!filled.is_empty() || map.is_empty()).then_some(Value::Object(filled))
-        }
-        other => Some(other.clone()),
-    }
 }
 
 fn fill_place(name: &str, spec: &RequestSpec) -> Option<Value> {
@@ -202,10 +244,34 @@ fn opened(value: &Value) -> Value {
 
 /// Messages as one text, for dialects that know no messages.
 fn plain(messages: &Value) -> String {
-    let contents =
-        messages.as_array().into_iter().flatten().filter_map(|message| message["content"].as_str());
-    let texts: Vec<&str> = contents.map(|text| if text == "{prompt}" { OPEN_PLACE } else { text }).collect();
+    let contents = messages.as_array().into_iter().flatten().map(|message| text_of(&message["content"]));
+    let texts: Vec<String> = contents.filter(|text| !text.is_empty()).collect();
     texts.join("\n\n")
+}
+
+/// The text of a message's content, which may be a list of parts.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) if text == "{prompt}" => OPEN_PLACE.to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(|part| text_of(&part["text"])).collect(),
+        _ => String::new(),
+    }
+}
+
+/// A name as one segment of a path.
+fn percent_encoded(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' | b'@' | b',' => {
+                encoded.push(byte as char);
+            }
+            // Writing to a string cannot fail.
+            _ => drop(write!(encoded, "%{byte:02X}")),
+        }
+    }
+    encoded
 }
 
 /// JSON merge patch (RFC 7396).

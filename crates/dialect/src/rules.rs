@@ -33,6 +33,8 @@ pub(crate) enum Meaning {
     UsageOutput,
     #[serde(rename = "usage.reasoning")]
     UsageReasoning,
+    #[serde(rename = "usage.total")]
+    UsageTotal,
     #[serde(rename = "finish")]
     Finish,
     #[serde(rename = "end")]
@@ -134,6 +136,8 @@ pub(crate) struct Rule {
     pub(crate) cumulative: bool,
     /// Counts only as long as no other rule of that meaning gave a value.
     pub(crate) fallback: bool,
+    /// A count that the output's does not contain.
+    pub(crate) beside: bool,
     /// Milliseconds in one unit of the value.
     pub(crate) unit_ms: f64,
     only: Vec<Scalar>,
@@ -158,9 +162,16 @@ pub(crate) struct Matcher {
     pub(crate) trie: Trie,
     by_slot: Vec<Vec<Rule>>,
     choice: Option<u16>,
+    /// An event is of one choice, whose number stands in no array.
+    one_choice: bool,
 }
 
 impl Matcher {
+    /// Whether what the rule speaks of is of some choice.
+    pub(crate) fn has_choice(&self, rule: &Rule) -> bool {
+        rule.choice_stars > 0 || self.one_choice
+    }
+
     /// The rules at the pointer that a value was found at.
     pub(crate) fn rules(&self, slot: u16) -> &[Rule] {
         self.by_slot.get(usize::from(slot)).map_or(&[], Vec::as_slice)
@@ -169,12 +180,15 @@ impl Matcher {
     /// Which choice a value belongs to: the index that the server gives it, else its place in the array.
     pub(crate) fn choice(&self, rule: &Rule, hit: &Hit, hits: &[Hit], json: &[u8]) -> usize {
         let stars = usize::from(rule.choice_stars);
-        if stars == 0 {
+        if !self.has_choice(rule) {
             return 0;
         }
         let own = |other: &&Hit| Some(other.slot) == self.choice && other.at[..stars] == hit.at[..stars];
         let told = hits.iter().find(own).and_then(|index| crate::json::whole(index.raw(json)));
-        told.map_or(usize::from(hit.at[stars - 1]), |index| index as usize)
+        told.map_or_else(
+            || stars.checked_sub(1).map_or(0, |star| usize::from(hit.at[star])),
+            |index| index as usize,
+        )
     }
 }
 
@@ -182,6 +196,8 @@ impl Matcher {
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) framing: Framing,
+    /// Where an event holds the real one in base64.
+    pub(crate) base64: Option<Trie>,
     /// Bytes, blanks left out, that tell a recording of this dialect.
     pub(crate) signs: Vec<Vec<u8>>,
     /// Event data that is the terminator itself.
@@ -190,6 +206,8 @@ pub(crate) struct Rules {
     pub(crate) end_events: Vec<Vec<u8>>,
     /// There is no terminator: the finish is the end.
     pub(crate) finish_ends: bool,
+    /// There is no terminator: the end of the body is the end.
+    pub(crate) body_ends: bool,
     /// Event data that begins so is a comment.
     pub(crate) comment_data: Vec<Vec<u8>>,
     /// Names of events that only keep the connection open.

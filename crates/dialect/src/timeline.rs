@@ -1,10 +1,10 @@
 //! Recordings of answers, read offline: timelines, raw captures of a socket, HTTP responses, and bare bodies.
 
-mod base64;
 mod capture;
 mod decoded;
 mod http;
 mod reads;
+mod sample;
 mod set;
 
 use std::path::Path;
@@ -16,6 +16,7 @@ use ttft_model::{Nanos, Stamp};
 use crate::{Dialect, End, Error, Options, Transcript};
 
 pub use decoded::{Decoded, TimingsMs};
+pub use sample::{Sample, test_sample, test_samples};
 pub use set::{DecodedSet, Spread, decode_set};
 
 /// How to decode a recording.

@@ -3,10 +3,12 @@
 //! The same builder serves a live socket, a recording, and bytes cut from packets.
 
 mod body;
+mod cumulative;
 mod document;
 mod failure;
 mod inflate;
 mod reader;
+mod running;
 mod verdict;
 
 #[cfg(test)]
@@ -18,6 +20,7 @@ use ttft_model::{Answer, ErrorClass, Failure, Stamp};
 
 use crate::Dialect;
 use crate::framing::{Framer, Framing, Rest};
+pub(crate) use body::BASE64;
 use body::Body;
 use inflate::Inflate;
 
@@ -66,6 +69,8 @@ pub struct Texts {
 enum Mode {
     /// Not known yet: its first bytes tell.
     Unknown,
+    /// A stream of lines or one document: what follows the first line tells.
+    FirstLine,
     Stream,
     Document,
     /// The body of a status other than 2xx.
@@ -86,6 +91,8 @@ pub struct Transcript {
     inflate: Option<Inflate>,
     /// A document, an error page, or the bytes that are still to tell what it is.
     kept: Vec<u8>,
+    /// The read and stamp that completed the first line, while it is held back.
+    line_at: Option<(u64, Stamp)>,
     last_read: Option<u64>,
     last_byte: Option<Stamp>,
 }
@@ -102,6 +109,7 @@ impl Transcript {
             event_stream: false,
             inflate: None,
             kept: Vec::new(),
+            line_at: None,
             last_read: None,
             last_byte: None,
         }
@@ -115,11 +123,14 @@ impl Transcript {
         let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
         let media = media.trim().to_ascii_lowercase();
         self.event_stream = media == "text/event-stream" || media.is_empty();
+        let framing = self.body.dialect.rules.framing;
+        let json = media == "application/json";
         if !(200..300).contains(&status) {
             self.mode = Mode::ErrorPage;
-        } else if self.body.dialect.rules.framing != Framing::Sse {
-            let document = media == "application/json" || media == "text/html";
-            self.set_mode(if document { Mode::Document } else { Mode::Stream });
+        } else if framing != Framing::Sse && media == "text/html" {
+            self.set_mode(Mode::Document);
+        } else if matches!(framing, Framing::Ndjson | Framing::Nul) && json {
+            self.mode = Mode::FirstLine;
         }
 
         let encoding = content_encoding.unwrap_or_default().trim().to_ascii_lowercase();
@@ -164,11 +175,12 @@ impl Transcript {
             Mode::Document => self.keep(bytes, MAX_DOCUMENT),
             Mode::ErrorPage => self.keep(bytes, MAX_ERROR_PAGE),
             Mode::Unreadable => {}
+            Mode::FirstLine => self.first_line(bytes),
             Mode::Unknown => {
                 if self.kept.is_empty() {
                     bytes = bytes.trim_ascii_start();
                 }
-                match self.kept.is_empty().then(|| sniff(bytes, self.event_stream)).flatten() {
+                match self.kept.is_empty().then(|| self.sniff(bytes)).flatten() {
                     Some(mode) => {
                         self.set_mode(mode);
                         self.plain(bytes);
@@ -181,17 +193,63 @@ impl Transcript {
 
     fn keep_to_sniff(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
-        if let Some(mode) = sniff(&self.kept, self.event_stream) {
+        if let Some(mode) = self.sniff(&self.kept) {
             let kept = std::mem::take(&mut self.kept);
             self.set_mode(mode);
             self.plain(&kept);
         }
     }
 
+    /// Holds back what came until something follows the first line: then it is a stream, if that line is JSON.
+    fn first_line(&mut self, bytes: &[u8]) {
+        let before = self.line_end();
+        self.keep(bytes, MAX_DOCUMENT);
+        let Some(end) = self.line_end() else { return };
+        if before.is_none() {
+            self.line_at = Some(self.body.reader.at());
+        }
+        if self.kept[end..].trim_ascii().is_empty() || self.mode != Mode::FirstLine {
+            return;
+        }
+        if !self.body.is_json(&self.kept[..end]) {
+            return self.set_mode(Mode::Document);
+        }
+        let kept = std::mem::take(&mut self.kept);
+        self.set_mode(Mode::Stream);
+        // The first line came when it came, not when the second one told what it is.
+        let now = self.body.reader.at();
+        let (read, stamp) = self.line_at.unwrap_or(now);
+        self.body.reader.arrived(read, stamp);
+        self.framer.push(&kept[..end], &mut self.body);
+        self.body.reader.arrived(now.0, now.1);
+        self.framer.push(&kept[end..], &mut self.body);
+    }
+
+    /// Where the first line of what is kept ends.
+    fn line_end(&self) -> Option<usize> {
+        let delimiter = if self.body.dialect.rules.framing == Framing::Nul { 0 } else { b'\n' };
+        let start = self.kept.len() - self.kept.trim_ascii_start().len();
+        memchr::memchr(delimiter, &self.kept[start..]).map(|end| start + end + 1)
+    }
+
+    /// What a body is, from its beginning; `None` if more bytes are needed.
+    fn sniff(&self, start: &[u8]) -> Option<Mode> {
+        let first = start.first()?;
+        match self.body.dialect.rules.framing {
+            Framing::Sse => sniff_sse(start, self.event_stream),
+            Framing::JsonArray if *first == b'[' => Some(Mode::Stream),
+            Framing::JsonArray => Some(Mode::Document),
+            // No frame is two gigabytes long.
+            Framing::AwsEventstream if matches!(first, b'{' | b'[' | b'<') => Some(Mode::Document),
+            Framing::Ndjson | Framing::Nul if *first == b'<' => Some(Mode::Document),
+            Framing::AwsEventstream | Framing::Ndjson | Framing::Nul => Some(Mode::Stream),
+        }
+    }
+
     fn keep(&mut self, bytes: &[u8], most: usize) {
         let room = most.saturating_sub(self.kept.len());
         self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if bytes.len() > room && self.mode == Mode::Document {
+        if bytes.len() > room && matches!(self.mode, Mode::Document | Mode::FirstLine) {
             self.unreadable("the answer is one document of more than 16 MiB");
         }
     }
@@ -209,7 +267,15 @@ impl Transcript {
 
     /// The terminator came, or nothing that follows can be read: there is no need to wait for the body's end.
     pub fn is_complete(&self) -> bool {
-        self.body.reader.answer.facts.terminator || self.body.too_long || self.mode == Mode::Unreadable
+        self.body.reader.answer.facts.terminator
+            || self.body.dead
+            || self.mode == Mode::Unreadable
+            || (self.mode == Mode::Stream && self.has_open_terminator())
+    }
+
+    /// The terminator came without the blank line that ends an event, which some servers never send.
+    fn has_open_terminator(&self) -> bool {
+        self.framer.open_event().is_some_and(|data| self.body.is_terminator(data))
     }
 
     /// Whether the first token came.
@@ -239,6 +305,10 @@ impl Transcript {
 
     /// [`Transcript::finish`], with the texts if they were kept.
     pub fn finish_with_texts(mut self, end: End, at: Stamp) -> (Answer, Texts) {
+        let sse = self.body.dialect.rules.framing == Framing::Sse;
+        if self.mode == Mode::FirstLine {
+            self.set_mode(Mode::Document);
+        }
         if self.mode == Mode::Unknown && !self.kept.is_empty() {
             // A body of a few bytes: no stream is that short.
             self.set_mode(if self.event_stream { Mode::Stream } else { Mode::Document });
@@ -247,7 +317,7 @@ impl Transcript {
                 self.plain(&kept);
             }
         }
-        if self.mode == Mode::Unknown && self.event_stream {
+        if self.mode == Mode::Unknown && (self.event_stream || !sse) {
             self.set_mode(Mode::Stream);
         }
         if self.mode == Mode::Stream {
@@ -262,8 +332,8 @@ impl Transcript {
     }
 }
 
-/// What a body is, from its beginning; `None` if more bytes are needed.
-fn sniff(start: &[u8], event_stream: bool) -> Option<Mode> {
+/// What a body is that may hold server-sent events.
+fn sniff_sse(start: &[u8], event_stream: bool) -> Option<Mode> {
     match start.first()? {
         b'{' | b'[' | b'<' => return Some(Mode::Document),
         b':' => return Some(Mode::Stream),

@@ -91,6 +91,18 @@ impl Sse {
         (self.has_data || cut || !self.event.is_empty()).then_some(Rest::Dropped(&self.data))
     }
 
+    /// The data so far of the open event.
+    pub(crate) fn open_event(&self) -> Option<&[u8]> {
+        match (self.has_data, self.line.is_empty()) {
+            (true, true) => Some(&self.data),
+            (false, false) => match split(&self.line) {
+                (b"data", value) => Some(value),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Skips a byte order mark at the very start, also one cut over pushes.
     fn skip_bom<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let rest = &BOM[self.bom..];

@@ -4,42 +4,62 @@ use std::collections::BTreeMap;
 
 use toml::Value;
 
-use super::file::{RuleFile, Scope};
+use super::file::{RuleFile, Scope, StreamFile};
 use super::{Condition, DialectFile, Matcher, Meaning, Rule, Rules, Scalar};
 use crate::error::Problem;
-use crate::json::{segments, shared_stars};
+use crate::json::{Trie, segments, shared_stars};
 
 /// A problem and the position in the file that it is at.
 pub(crate) type At = (usize, Problem);
 
 /// Compiles the rules of a dialect file.
 pub(crate) fn compile(file: &DialectFile) -> Result<Rules, At> {
-    let stream = file.stream.get_ref();
+    let nothing = StreamFile::default();
+    let (at, stream) =
+        file.stream.as_ref().map_or((0, &nothing), |stream| (stream.span().start, stream.get_ref()));
+    let framing = stream.framing.ok_or((at, Problem::Missing("framing")))?;
+    let has = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
+    let finish_ends = stream.finish_ends.unwrap_or(false);
     let ends = file.rules.iter().any(|rule| rule.get_ref().is == Meaning::End);
-    if !ends && !stream.finish_ends && stream.end_data.is_empty() && stream.end_events.is_empty() {
-        return Err((file.stream.span().start, Problem::NoTerminator));
+    let body_ends = stream.body_ends.unwrap_or(false);
+    if !ends && !finish_ends && !body_ends && !has(&stream.end_data) && !has(&stream.end_events) {
+        return Err((at, Problem::NoTerminator));
     }
-    if stream.finish_ends && !file.rules.iter().any(|rule| rule.get_ref().is == Meaning::Finish) {
-        return Err((file.stream.span().start, Problem::NoFinish));
+    if finish_ends && !file.rules.iter().any(|rule| rule.get_ref().is == Meaning::Finish) {
+        return Err((at, Problem::NoFinish));
     }
     if !file.rules.iter().any(|rule| rule.get_ref().is.channel().is_some()) {
-        return Err((file.stream.span().start, Problem::NoOutput));
+        return Err((at, Problem::NoOutput));
     }
 
-    let bytes = |list: &[String]| list.iter().map(|text| text.clone().into_bytes()).collect();
+    let bytes = |list: &Option<Vec<String>>| {
+        list.iter().flatten().map(|text| text.clone().into_bytes()).collect::<Vec<_>>()
+    };
+    let (stream_rules, document_rules) = (matcher(file, Scope::Stream)?, matcher(file, Scope::Document)?);
     Ok(Rules {
-        framing: stream.framing,
+        framing,
+        base64: stream.base64.as_ref().map(one_pointer).transpose()?,
         signs: bytes(&stream.signs),
         end_data: bytes(&stream.end_data),
         end_events: bytes(&stream.end_events),
-        finish_ends: stream.finish_ends,
+        finish_ends,
+        body_ends,
         comment_data: bytes(&stream.comment_data),
         ping_events: bytes(&stream.ping_events),
         error_events: bytes(&stream.error_events),
         error_fields: bytes(&stream.error_fields),
-        stream: matcher(file, Scope::Stream)?,
-        document: matcher(file, Scope::Document)?,
+        stream: stream_rules,
+        document: document_rules,
     })
+}
+
+/// A trie that looks for one value.
+fn one_pointer(pointer: &toml::Spanned<String>) -> Result<Trie, At> {
+    let mut trie = Trie::default();
+    let text = pointer.get_ref();
+    trie.insert(text)
+        .map_err(|why| (pointer.span().start, Problem::Pointer { pointer: text.clone(), why }))?;
+    Ok(trie)
 }
 
 fn matcher(file: &DialectFile, scope: Scope) -> Result<Matcher, At> {
@@ -47,6 +67,7 @@ fn matcher(file: &DialectFile, scope: Scope) -> Result<Matcher, At> {
     let choice = choice_pointer(file)?;
     if let Some((position, pointer)) = &choice {
         matcher.choice = Some(insert(&mut matcher, pointer, *position)?);
+        matcher.one_choice = !pointer.contains("/*");
     }
     for (group, spanned) in file.rules.iter().enumerate() {
         let rule = spanned.get_ref();
@@ -66,6 +87,7 @@ fn matcher(file: &DialectFile, scope: Scope) -> Result<Matcher, At> {
                 choice_stars: choice.as_ref().map_or(0, |(_, choice)| shared_stars(choice, pointer) as u8),
                 cumulative: rule.cumulative,
                 fallback: rule.fallback,
+                beside: rule.beside,
                 unit_ms: rule.unit.map_or(1.0, super::file::Unit::in_ms),
                 only: scalars(rule.only.as_ref(), position)?,
                 not: scalars(rule.not.as_ref(), position)?,
@@ -97,7 +119,7 @@ fn choice_pointer(file: &DialectFile) -> Result<Option<(usize, String)>, At> {
     let mut pointers = pointers(&rule.at)?;
     let pointer = pointers.swap_remove(0);
     let stars = pointer.split('/').filter(|step| *step == "*").count();
-    if rules.next().is_some() || !pointers.is_empty() || stars != 1 {
+    if rules.next().is_some() || !pointers.is_empty() || stars > 1 {
         return Err((position, Problem::Choice));
     }
     Ok(Some((position, pointer)))

@@ -8,52 +8,140 @@ use toml::{Spanned, Value};
 use super::Meaning;
 use crate::framing::Framing;
 
-/// A `dialect.toml`.
+/// A `dialect.toml`. What it leaves out may come from the dialect that it extends.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DialectFile {
     pub(crate) name: String,
     pub(crate) title: String,
-    pub(crate) request: RequestFile,
-    pub(crate) stream: Spanned<StreamFile>,
-    #[serde(rename = "rule")]
+    #[serde(default)]
+    pub(crate) extends: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) request: Option<Spanned<RequestFile>>,
+    #[serde(default)]
+    pub(crate) stream: Option<Spanned<StreamFile>>,
+    #[serde(default, rename = "rule")]
     pub(crate) rules: Vec<Spanned<RuleFile>>,
 }
 
 /// How to ask.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RequestFile {
-    pub(crate) path: Spanned<String>,
+    #[serde(default)]
+    pub(crate) path: Option<Spanned<String>>,
     #[serde(default)]
     pub(crate) auth: Option<Spanned<String>>,
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: Spanned<String>,
+    /// Names of roles that differ from the usual ones.
+    #[serde(default)]
+    pub(crate) roles: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) body: Option<Spanned<String>>,
 }
 
 /// How the answer is cut, and how it ends.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StreamFile {
-    pub(crate) framing: Framing,
+    #[serde(default)]
+    pub(crate) framing: Option<Framing>,
+    /// A pointer to a string that holds the event itself in base64.
+    #[serde(default)]
+    pub(crate) base64: Option<Spanned<String>>,
     /// Bytes, blanks left out, that tell a recording of this dialect.
     #[serde(default)]
-    pub(crate) signs: Vec<String>,
+    pub(crate) signs: Option<Vec<String>>,
     #[serde(default)]
-    pub(crate) end_data: Vec<String>,
+    pub(crate) end_data: Option<Vec<String>>,
     #[serde(default)]
-    pub(crate) end_events: Vec<String>,
+    pub(crate) end_events: Option<Vec<String>>,
     #[serde(default)]
-    pub(crate) finish_ends: bool,
+    pub(crate) finish_ends: Option<bool>,
     #[serde(default)]
-    pub(crate) comment_data: Vec<String>,
+    pub(crate) body_ends: Option<bool>,
     #[serde(default)]
-    pub(crate) ping_events: Vec<String>,
+    pub(crate) comment_data: Option<Vec<String>>,
     #[serde(default)]
-    pub(crate) error_events: Vec<String>,
+    pub(crate) ping_events: Option<Vec<String>>,
     #[serde(default)]
-    pub(crate) error_fields: Vec<String>,
+    pub(crate) error_events: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) error_fields: Option<Vec<String>>,
+}
+
+impl DialectFile {
+    /// This file with everything of `base` that it does not say itself. Its own rules come last, and one of them
+    /// replaces the rule of the base that has the same `is` and `at`. Whatever is wrong with a part of the base is
+    /// said to be at `position`.
+    pub(crate) fn over(self, base: Self, position: usize) -> Self {
+        let mut rules: Vec<_> = base
+            .rules
+            .into_iter()
+            .filter(|old| {
+                let same = |own: &Spanned<RuleFile>| own.get_ref().replaces(old.get_ref());
+                !self.rules.iter().any(same)
+            })
+            .map(|old| old.into_inner().moved(position))
+            .map(|old| Spanned::new(position..position, old))
+            .collect();
+        rules.extend(self.rules);
+
+        let request_at = self.request.as_ref().map_or(position, |request| request.span().start);
+        let stream_at = self.stream.as_ref().map_or(position, |stream| stream.span().start);
+        let request = inner(self.request).over(inner(base.request), position);
+        let stream = inner(self.stream).over(inner(base.stream), position);
+        Self {
+            rules,
+            request: Some(Spanned::new(request_at..request_at, request)),
+            stream: Some(Spanned::new(stream_at..stream_at, stream)),
+            ..self
+        }
+    }
+}
+
+impl RequestFile {
+    fn over(self, base: Self, position: usize) -> Self {
+        let mut headers = base.headers;
+        headers.extend(self.headers);
+        let mut roles = base.roles;
+        roles.extend(self.roles);
+        Self {
+            path: self.path.or(base.path.map(|old| moved(old, position))),
+            auth: self.auth.or(base.auth.map(|old| moved(old, position))),
+            headers,
+            roles,
+            body: self.body.or(base.body.map(|old| moved(old, position))),
+        }
+    }
+}
+
+impl StreamFile {
+    fn over(self, base: Self, position: usize) -> Self {
+        Self {
+            framing: self.framing.or(base.framing),
+            base64: self.base64.or(base.base64.map(|old| moved(old, position))),
+            // What tells the base must not be taken for this one.
+            signs: self.signs,
+            end_data: self.end_data.or(base.end_data),
+            end_events: self.end_events.or(base.end_events),
+            finish_ends: self.finish_ends.or(base.finish_ends),
+            body_ends: self.body_ends.or(base.body_ends),
+            comment_data: self.comment_data.or(base.comment_data),
+            ping_events: self.ping_events.or(base.ping_events),
+            error_events: self.error_events.or(base.error_events),
+            error_fields: self.error_fields.or(base.error_fields),
+        }
+    }
+}
+
+fn inner<T: Default>(part: Option<Spanned<T>>) -> T {
+    part.map(Spanned::into_inner).unwrap_or_default()
+}
+
+fn moved<T>(part: Spanned<T>, position: usize) -> Spanned<T> {
+    Spanned::new(position..position, part.into_inner())
 }
 
 /// What one value means.
@@ -78,7 +166,19 @@ pub(crate) struct RuleFile {
     #[serde(default)]
     pub(crate) fallback: bool,
     #[serde(default)]
+    pub(crate) beside: bool,
+    #[serde(default)]
     pub(crate) unit: Option<Unit>,
+}
+
+impl RuleFile {
+    fn replaces(&self, old: &Self) -> bool {
+        self.is == old.is && self.at.get_ref() == old.at.get_ref()
+    }
+
+    fn moved(self, position: usize) -> Self {
+        Self { at: moved(self.at, position), ..self }
+    }
 }
 
 /// Which texts a rule is for.

@@ -1,11 +1,13 @@
 //! Raw captures: what a socket received, HTTP head and chunked framing included, with or without instants.
 
+use base64::Engine;
 use serde::Deserialize;
 use serde_json::Value;
 use ttft_model::{ErrorClass, Nanos};
 
 use super::http::Response;
-use super::{Recording, base64, wrong};
+use super::{Recording, wrong};
+use crate::transcript::BASE64;
 use crate::{End, Error};
 
 #[derive(Deserialize)]
@@ -83,7 +85,7 @@ pub(super) fn socket(file: &str, bytes: &[u8]) -> Result<Vec<Recording>, Error> 
             "chunk" => {
                 let text = line.bytes_b64.as_deref().unwrap_or_default();
                 let bytes =
-                    base64::decode(text).ok_or_else(|| wrong(file, number, "`bytes_b64` is not base64"))?;
+                    BASE64.decode(text).map_err(|_| wrong(file, number, "`bytes_b64` is not base64"))?;
                 let exchange = open.get_or_insert_with(|| Exchange::new(line.t_ns, path.clone()));
                 let at = since(exchange);
                 exchange.take(at, &bytes).map_err(|problem| wrong(file, number, &problem))?;

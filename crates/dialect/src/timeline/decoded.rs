@@ -242,14 +242,16 @@ fn flags(dialect: &Dialect, recording: &Recording, answer: &Answer) -> Vec<&'sta
     let facts = &answer.facts;
     let ok = answer.outcome == Some(Outcome::Ok);
     let ended = facts.streamed && ok;
+    let rules = &dialect.rules;
+    let ends_itself = rules.finish_ends || rules.body_ends;
     [
         (!recording.timed, "untimed"),
         (facts.all_in_one_read && answer.events.len() > 1, "delivery_coalesced"),
         (facts.first_token_coalesced, "first_token_coalesced"),
         (facts.coalesced_reads > 0, "reads_coalesced"),
         (ok && !facts.streamed, "not_streamed"),
-        (ended && !facts.finish, "terminator_without_finish"),
-        (ended && !facts.terminator && !dialect.rules.finish_ends, "finish_without_terminator"),
+        (ended && !facts.finish && !rules.body_ends, "terminator_without_finish"),
+        (ended && !facts.terminator && !ends_itself, "finish_without_terminator"),
         (ended && answer.events.is_empty(), "no_visible_output"),
         (facts.unfinished_event, "unfinished_event"),
         (facts.after_end > 0, "events_after_end"),

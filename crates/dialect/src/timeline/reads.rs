@@ -1,9 +1,11 @@
 //! Timelines: one JSON line for the head, one for each read of the body, one for the end.
 
+use base64::Engine;
 use serde::Deserialize;
 use ttft_model::Nanos;
 
-use super::{Recording, base64, wrong};
+use super::{Recording, wrong};
+use crate::transcript::BASE64;
 use crate::{End, Error};
 
 #[derive(Deserialize)]
@@ -46,7 +48,7 @@ pub(super) fn timeline(file: &str, bytes: &[u8]) -> Result<Recording, Error> {
                 let read = match (line.bytes, line.b64) {
                     (Some(text), _) => text.into_bytes(),
                     (None, Some(text)) => {
-                        base64::decode(&text).ok_or_else(|| wrong(file, number, "`b64` is not base64"))?
+                        BASE64.decode(&text).map_err(|_| wrong(file, number, "`b64` is not base64"))?
                     }
                     (None, None) => return Err(wrong(file, number, "a read has `bytes` or `b64`")),
                 };

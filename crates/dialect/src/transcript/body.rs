@@ -2,24 +2,36 @@
 
 use std::sync::Arc;
 
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, Engine, GeneralPurpose, GeneralPurposeConfig};
 use ttft_model::{ErrorClass, Failure};
 
 use super::Options;
-use super::failure::first_line;
+use super::failure::{failure, first_line};
 use super::reader::{Reader, Text};
 use crate::Dialect;
 use crate::framing::{Frame, Sink};
-use crate::json::Scan;
+use crate::json::{Scan, Trie};
 use crate::rules::{Matcher, names};
+
+/// Base64 as recordings and servers write it: with padding or without.
+pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// Takes frames.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) dialect: Arc<Dialect>,
     pub(super) reader: Reader,
-    /// An event was too long to read on.
-    pub(super) too_long: bool,
+    /// Nothing more can be cut from the stream.
+    pub(super) dead: bool,
     scan: Scan,
+    /// An event that came in base64.
+    inner: Vec<u8>,
     /// Data that was not JSON at all: an error message, if the stream does not end well.
     pub(super) not_json: Option<String>,
 }
@@ -35,17 +47,32 @@ impl Sink for Body {
                     self.values(value, Text::Error);
                 }
             }
-            Frame::TooLong => {
-                self.too_long = true;
-                self.reader.fail(Failure::new(ErrorClass::Malformed, "an event is longer than 16 MiB"));
+            Frame::Failure { code, message, data } => {
+                self.count(data);
+                let failure = self.failure(code, message, data);
+                self.reader.fail(failure);
             }
+            Frame::TooLong => self.give_up("an event is longer than 16 MiB"),
+            Frame::Broken(why) => self.give_up(why),
         }
     }
 }
 
 impl Body {
     pub(super) fn new(dialect: Arc<Dialect>, options: Options) -> Self {
-        Self { dialect, reader: Reader::new(options), too_long: false, scan: Scan::default(), not_json: None }
+        Self {
+            dialect,
+            reader: Reader::new(options),
+            dead: false,
+            scan: Scan::default(),
+            inner: Vec::new(),
+            not_json: None,
+        }
+    }
+
+    fn give_up(&mut self, why: &str) {
+        self.dead = true;
+        self.reader.fail(Failure::new(ErrorClass::Malformed, why));
     }
 
     /// A whole event.
@@ -65,12 +92,7 @@ impl Body {
             return;
         }
 
-        let facts = &mut self.reader.answer.facts;
-        facts.events += 1;
-        if facts.events == 1 {
-            facts.first_event_bytes = data.len() as u32;
-            self.reader.answer.first_event = Some(self.reader.stamp);
-        }
+        self.count(data);
         if self.is_terminator(data) {
             self.reader.end();
             return;
@@ -78,10 +100,51 @@ impl Body {
         let named = !event.is_empty();
         let ends = named && names(&self.dialect.rules.end_events, event);
         let error = named && names(&self.dialect.rules.error_events, event);
-        self.values(data, if error { Text::Error } else { Text::Event });
+        let text = if error { Text::Error } else { Text::Event };
+        if self.unwrap(data) {
+            let inner = std::mem::take(&mut self.inner);
+            self.values(&inner, text);
+            self.inner = inner;
+        } else {
+            self.values(data, text);
+        }
         if ends {
             self.reader.end();
         }
+    }
+
+    fn count(&mut self, data: &[u8]) {
+        let facts = &mut self.reader.answer.facts;
+        facts.events += 1;
+        if facts.events == 1 {
+            facts.first_event_bytes = data.len() as u32;
+            self.reader.answer.first_event = Some(self.reader.stamp);
+        }
+    }
+
+    /// Decodes an event that another one holds in base64; false if there is none.
+    fn unwrap(&mut self, data: &[u8]) -> bool {
+        let Some(trie) = &self.dialect.rules.base64 else { return false };
+        if self.scan.value(data, 0, trie).is_err() {
+            return false;
+        }
+        let Some(hit) = self.scan.hits.iter().find(|hit| hit.is_text()) else { return false };
+        self.inner.clear();
+        BASE64.decode_vec(hit.raw(data), &mut self.inner).is_ok()
+    }
+
+    /// The failure that the framing tells.
+    fn failure(&mut self, code: &[u8], message: &[u8], data: &[u8]) -> Failure {
+        let matcher = &self.dialect.rules.stream;
+        let mut told = if self.scan.value(data, 0, &matcher.trie).is_ok() {
+            failure(ErrorClass::InStreamError, matcher, &self.scan.hits, data, None)
+        } else {
+            Failure::new(ErrorClass::InStreamError, first_line(if data.is_empty() { message } else { data }))
+        };
+        if !code.is_empty() {
+            told.code = Some(first_line(code));
+        }
+        told
     }
 
     /// The event that the end of the body cut off. It is dropped, unless it is the terminator.
@@ -95,14 +158,22 @@ impl Body {
     /// The document that the whole body is; false if it is not JSON.
     pub(super) fn document(&mut self, json: &[u8]) -> bool {
         let matcher = &self.dialect.rules.document;
-        let read = self.scan.value(json, 0, &matcher.trie).is_ok();
-        if read {
+        let mut from = 0;
+        while let Ok(end) = self.scan.value(json, from, &matcher.trie) {
             self.reader.apply(matcher, &self.scan.hits, json, Text::Document);
+            from = end;
         }
-        read
+        self.reader.answer.facts.malformed_events += u32::from(!json[from..].trim_ascii().is_empty());
+        from > 0
     }
 
-    fn is_terminator(&self, data: &[u8]) -> bool {
+    /// Whether a text is one JSON value.
+    pub(super) fn is_json(&mut self, text: &[u8]) -> bool {
+        let nothing = Trie::default();
+        self.scan.value(text, 0, &nothing).is_ok_and(|end| text[end..].trim_ascii().is_empty())
+    }
+
+    pub(super) fn is_terminator(&self, data: &[u8]) -> bool {
         self.dialect.rules.end_data.iter().any(|end| {
             data.len() >= end.len() && data.starts_with(end) && data[end.len()..].trim_ascii().is_empty()
         })

@@ -2,13 +2,15 @@
 
 use ttft_model::{Answer, Channel, ErrorClass, Failure, Nanos, Stamp};
 
+use super::cumulative::{Cumulative, Step};
 use super::failure::failure;
+use super::running::Running;
 use super::{Options, Texts};
 use crate::json::{Hit, Kind, append, number, whole};
 use crate::rules::{Matcher, Meaning, Rule};
 
 /// Choices beyond this share the last place.
-const MAX_CHOICES: usize = 64;
+pub(super) const MAX_CHOICES: usize = 64;
 
 /// What a JSON text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,19 +41,17 @@ pub(super) struct Reader {
     last_output_read: u64,
     /// The read of the last output is already among the coalesced ones.
     read_counted: bool,
-    /// Every output event so far told the running count of tokens.
-    running: bool,
-    /// The running count at the last output event.
-    counted: u64,
+    running: Running,
     told: Told,
+    apart: Apart,
     /// Bit n: choice n had output; choice n finished.
     choices: u64,
     finished: u64,
     /// When the last finish reason came.
     pub(super) finished_at: Option<Stamp>,
     first_of_choice_0: Option<Nanos>,
-    /// Length of the text so far by channel, where each event repeats it.
-    lengths: [usize; 5],
+    /// Texts of which each event repeats what came before.
+    cumulative: Cumulative,
     /// Alternatives that an event has already used: group, slot, choice.
     taken: Vec<(u16, u16, usize)>,
 }
@@ -65,11 +65,26 @@ struct Told {
     reasoning: bool,
 }
 
+/// Counts of which a server tells only the parts.
+#[derive(Debug, Default, Clone, Copy)]
+struct Apart {
+    output: Option<u64>,
+    beside: Option<u64>,
+    total: Option<u64>,
+}
+
 /// The output of one JSON text.
 #[derive(Default)]
-struct Output {
+pub(super) struct Output {
     channel: Option<Channel>,
-    tokens: Option<u64>,
+    /// The count of tokens that it told.
+    pub(super) tokens: Option<u64>,
+    /// The first choice that it speaks of.
+    pub(super) choice: Option<usize>,
+    /// A choice finished.
+    pub(super) finished: bool,
+    /// A count came that is one part of the output's.
+    apart: bool,
 }
 
 impl Reader {
@@ -86,14 +101,14 @@ impl Reader {
             first_output_read: 0,
             last_output_read: 0,
             read_counted: false,
-            running: true,
-            counted: 0,
+            running: Running::default(),
             told: Told::default(),
+            apart: Apart::default(),
             choices: 0,
             finished: 0,
             finished_at: None,
             first_of_choice_0: None,
-            lengths: [0; 5],
+            cumulative: Cumulative::new(options.keep_text),
             taken: Vec::new(),
         }
     }
@@ -102,6 +117,11 @@ impl Reader {
     pub(super) fn arrived(&mut self, read: u64, stamp: Stamp) {
         self.read = read;
         self.stamp = stamp;
+    }
+
+    /// The read and stamp of the bytes that are being read.
+    pub(super) fn at(&self) -> (u64, Stamp) {
+        (self.read, self.stamp)
     }
 
     /// Keeps the first failure.
@@ -129,13 +149,16 @@ impl Reader {
         for hit in hits {
             for rule in matcher.rules(hit.slot) {
                 self.has_shape |= rule.is_shape;
+                if output.choice.is_none() && matcher.has_choice(rule) {
+                    output.choice = Some(matcher.choice(rule, hit, hits, json));
+                }
                 if hit.kind == Kind::Null || !rule.applies(hit, hits, json) {
                     continue;
                 }
                 if let Some(channel) = rule.meaning.channel() {
                     let choice = matcher.choice(rule, hit, hits, json);
-                    if self.is_new(rule, hit, channel, choice) {
-                        self.keep(rule, hit, json, channel, choice);
+                    if let Some(step) = self.step(rule, hit, json, channel, choice) {
+                        self.keep(&step, hit.raw(json), channel, choice);
                         output.add(channel);
                         if text != Text::Document {
                             self.note_choice(choice);
@@ -148,6 +171,7 @@ impl Reader {
                     Meaning::Finish if hit.is_text() => {
                         let choice = matcher.choice(rule, hit, hits, json);
                         self.finish(hit, json, choice);
+                        output.finished = true;
                     }
                     Meaning::End => self.end(),
                     Meaning::Id if hit.is_text() => set_once(&mut self.answer.response_id, hit, json),
@@ -164,15 +188,19 @@ impl Reader {
                 self.failure = Some(failure(class, matcher, hits, json, error));
             }
         }
+        if output.apart {
+            self.join_counts(&mut output);
+        }
         match output.channel {
             Some(_) if text == Text::Document => self.document_output = true,
-            Some(channel) => self.record(channel, output.tokens),
+            Some(channel) => self.record(channel, &output),
             None => {}
         }
+        self.running.note(&output, self.answer.facts.events);
     }
 
-    /// Whether a value is output that no alternative of the same event has already given.
-    fn is_new(&mut self, rule: &Rule, hit: &Hit, channel: Channel, choice: usize) -> bool {
+    /// What an output value adds; `None` if nothing, or nothing that an alternative of the same event has not given.
+    fn step(&mut self, rule: &Rule, hit: &Hit, json: &[u8], channel: Channel, choice: usize) -> Option<Step> {
         let holds = hit.end - hit.start;
         let some = match hit.kind {
             Kind::String => holds > 0,
@@ -181,28 +209,27 @@ impl Reader {
             _ => false,
         };
         if !some {
-            return false;
+            return None;
         }
-        if rule.cumulative {
-            let before = std::mem::replace(&mut self.lengths[channel as usize], holds);
-            if holds <= before {
-                return false;
-            }
-        }
+        let step = if rule.cumulative {
+            self.cumulative.step(channel, choice.min(MAX_CHOICES - 1), hit.raw(json))?
+        } else {
+            Step::More
+        };
         if rule.alternatives {
             let other = |&(group, slot, whose): &(u16, u16, usize)| {
                 group == rule.group && slot != hit.slot && whose == choice
             };
             if self.taken.iter().any(other) {
-                return false;
+                return None;
             }
             self.taken.push((rule.group, hit.slot, choice));
         }
-        true
+        Some(step)
     }
 
     /// Keeps a text of the first choice, if texts are kept.
-    fn keep(&mut self, rule: &Rule, hit: &Hit, json: &[u8], channel: Channel, choice: usize) {
+    fn keep(&mut self, step: &Step, raw: &[u8], channel: Channel, choice: usize) {
         let text = match channel {
             Channel::Text => &mut self.texts.text,
             Channel::Reasoning => &mut self.texts.reasoning,
@@ -211,10 +238,17 @@ impl Reader {
         if !self.keep_text || choice != 0 {
             return;
         }
-        if rule.cumulative {
-            text.clear();
+        match step {
+            Step::More => append(text, raw),
+            Step::Whole => {
+                text.clear();
+                append(text, raw);
+            }
+            Step::Instead(joined) => {
+                text.clear();
+                append(text, joined);
+            }
         }
-        append(text, hit.raw(json));
     }
 
     fn note_choice(&mut self, choice: usize) {
@@ -237,8 +271,8 @@ impl Reader {
     }
 
     /// An event with output.
-    fn record(&mut self, channel: Channel, running: Option<u64>) {
-        let tokens = self.tokens_of_event(running);
+    fn record(&mut self, channel: Channel, output: &Output) {
+        let tokens = self.running.tokens(output.tokens, output.choice.unwrap_or(0));
         let answer = &mut self.answer;
         let later = answer.first_token.is_some();
         let coalesced = later && self.last_output_read == self.read;
@@ -263,15 +297,24 @@ impl Reader {
         answer.events.push(self.stamp.at(), tokens, channel, coalesced);
     }
 
-    /// Tokens of an output event: the difference of running counts, as long as every output event told one.
-    fn tokens_of_event(&mut self, running: Option<u64>) -> u32 {
-        let (true, Some(count)) = (self.running, running) else {
-            self.running = false;
-            return 0;
+    /// The output's count from its parts: told with what lies beside it, or what the total leaves.
+    fn join_counts(&mut self, output: &mut Output) {
+        let (apart, usage) = (self.apart, &mut self.answer.usage);
+        let joined = match (apart.output, apart.total, usage.input) {
+            (Some(count), _, _) => Some(count.saturating_add(apart.beside.unwrap_or(0))),
+            (None, Some(total), Some(input)) => total.checked_sub(input).filter(|rest| *rest > 0),
+            _ => None,
         };
-        let tokens = count.saturating_sub(self.counted);
-        self.counted = count;
-        u32::try_from(tokens).unwrap_or(u32::MAX)
+        if joined.is_some() {
+            (usage.output, output.tokens) = (joined, joined);
+        }
+    }
+
+    /// What can only be counted once all has come.
+    pub(super) fn settle(&mut self) {
+        if let Some(sum) = self.running.sum(self.choices.count_ones().max(self.finished.count_ones())) {
+            self.answer.usage.output = Some(sum);
+        }
     }
 
     fn finish(&mut self, hit: &Hit, json: &[u8], choice: usize) {
@@ -285,6 +328,17 @@ impl Reader {
         if hit.kind != Kind::Number {
             return;
         }
+        let Some(count) = whole(hit.raw(json)) else { return self.timing(rule, hit, json) };
+        let apart = match rule.meaning {
+            Meaning::UsageOutput => Some(&mut self.apart.output),
+            Meaning::UsageReasoning if rule.beside => Some(&mut self.apart.beside),
+            Meaning::UsageTotal => Some(&mut self.apart.total),
+            _ => None,
+        };
+        if let Some(place) = apart {
+            *place = Some(count);
+            output.apart |= rule.meaning != Meaning::UsageOutput || self.apart.beside.is_some();
+        }
         let (usage, told) = (&mut self.answer.usage, &mut self.told);
         let (place, told) = match rule.meaning {
             Meaning::UsageInput => (&mut usage.input, &mut told.input),
@@ -296,7 +350,6 @@ impl Reader {
         if rule.fallback && *told {
             return;
         }
-        let Some(count) = whole(hit.raw(json)) else { return };
         *told |= !rule.fallback;
         *place = Some(count);
         if rule.meaning == Meaning::UsageOutput {

@@ -7,6 +7,7 @@ use super::{End, Mode, Transcript};
 impl Transcript {
     /// Sets outcome and failure, and what can only be known at the end.
     pub(super) fn conclude(&mut self, end: End, at: Stamp) {
+        self.body.reader.settle();
         let (outcome, failure) = self.verdict(end, at);
         let answer = &mut self.body.reader.answer;
         answer.outcome = Some(outcome);
@@ -41,20 +42,24 @@ impl Transcript {
         if self.mode == Mode::Document {
             return self.conclude_document(&end);
         }
-        self.conclude_stream(&end)
+        self.conclude_stream(&end, at)
     }
 
-    fn conclude_stream(&mut self, end: &End) -> (Outcome, Option<Failure>) {
+    fn conclude_stream(&mut self, end: &End, at: Stamp) -> (Outcome, Option<Failure>) {
         let reader = &mut self.body.reader;
         let finished = reader.answer.facts.finish && !reader.has_open_choice();
         if self.body.dialect.rules.finish_ends && finished {
             reader.answer.ended = reader.answer.ended.or(reader.finished_at);
         }
+        let whole = self.body.dialect.rules.body_ends && *end == End::Clean && reader.has_shape;
+        if whole {
+            reader.answer.ended = reader.answer.ended.or(Some(at));
+        }
         let facts = &reader.answer.facts;
         if let (false, Some(message)) = (facts.finish, self.body.not_json.take()) {
             return (Outcome::Error, Some(Failure::new(ErrorClass::InStreamError, message)));
         }
-        if !facts.terminator && !finished {
+        if !facts.terminator && !finished && !whole {
             return self.unfinished(end);
         }
         if reader.answer.first_token.is_none() && reader.answer.usage.output.unwrap_or(0) == 0 {
