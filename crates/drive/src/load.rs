@@ -123,6 +123,9 @@ impl OpenLoop {
             let (one, job, pool) = (worker.clone(), job.clone(), pool.clone());
             worker.spawn(async move {
                 one.gate.pass().await;
+                if one.stop.is_ending() {
+                    return;
+                }
                 one.request(&job, &pool, number, due).await;
                 drop(place);
             });

@@ -37,7 +37,7 @@ pub fn single(
     count: u64,
 ) -> std::io::Result<Vec<Single>> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
-    Ok(runtime.block_on(async {
+    let singles = runtime.block_on(async {
         let connector = Connector::new(connect.clone(), Resolver::new(resolve), 0, 1);
         let lane = Lane { connector, target: target.clone(), dialect: dialect.clone(), timeouts };
         let pool = Pool::keeping();
@@ -54,7 +54,10 @@ pub fn single(
             singles.push(Single { record, headers: extras.headers, text: extras.text });
         }
         singles
-    }))
+    });
+    // A resolver that still waits for its server is not waited for.
+    runtime.shutdown_background();
+    Ok(singles)
 }
 
 /// The status and body of a GET, at most `limit` bytes of it.
@@ -68,7 +71,7 @@ pub fn get(
     let fail = |e: std::io::Error| WireError { class: ErrorClass::Client, message: e.to_string() };
     let runtime =
         Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).map_err(fail)?;
-    runtime.block_on(async {
+    let got = runtime.block_on(async {
         let connector = Connector::new(connect.clone(), Resolver::new(resolve), 0, 1);
         let request = Request { method: Method::GET, headers, body: bytes::Bytes::new() };
         let exchange = async {
@@ -87,5 +90,7 @@ pub fn get(
             let message = format!("no answer from {} in time", target.peer());
             Err(WireError { class: ErrorClass::TimeoutTotal, message })
         })
-    })
+    });
+    runtime.shutdown_background();
+    got
 }

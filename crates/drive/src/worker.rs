@@ -11,6 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
 use ttft_dialect::Options;
 use ttft_kernel::{mono_now, request_realtime, set_timer_slack, thread_cpu_now};
 use ttft_model::{Connections, Nanos, Outcome, Record};
@@ -26,6 +27,9 @@ use crate::stage_job::StageJob;
 /// Records wait for company up to this many, and up to [`FLUSH_EVERY`].
 const BATCH: usize = 256;
 const FLUSH_EVERY: Nanos = Nanos::from_millis(250);
+
+/// Connections that are opened at once before a stage: enough for a far server, too few to flood its accept queue.
+const OPENING: usize = 32;
 
 /// A stage for a worker, and the channels that start it and tell its end.
 pub(crate) struct Assignment {
@@ -105,7 +109,7 @@ pub(crate) fn run_worker(
     set_timer_slack(1);
     let realtime = parts.realtime && request_realtime().is_ok();
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
-    runtime.block_on(async move {
+    let result = runtime.block_on(async move {
         let worker = Rc::new(Worker::new(parts)?);
         tokio::task::spawn_local(flush_often(worker.clone()));
         while let Some(stage) = stages.recv().await {
@@ -123,7 +127,10 @@ pub(crate) fn run_worker(
             let _ = stage.done.send(Done { cpu: thread_cpu_now() - cpu_before, wall_steps, realtime });
         }
         Ok(())
-    })
+    });
+    // A resolver that still waits for its server is not waited for.
+    runtime.shutdown_background();
+    result
 }
 
 async fn flush_often(worker: Rc<Worker>) {
@@ -164,7 +171,7 @@ impl Worker {
 
     /// Opens the connections of a closed loop before it starts, so that no handshake hides in its first answers. A
     /// ramp opens them as it goes: servers close what is idle for seconds.
-    async fn prepare(&self, job: &StageJob) {
+    async fn prepare(self: &Rc<Self>, job: &StageJob) {
         let ttft_model::Load::Closed { concurrency, ramp_up } = job.load else { return };
         if self.connections != Connections::Reuse || ramp_up.0 > Nanos::from_millis(1_000) {
             return;
@@ -176,14 +183,26 @@ impl Worker {
                 mine.div_ceil(self.streams_per_connection.max(1) as usize).saturating_sub(self.pool.shared())
             }
         };
-        for _ in 0..missing {
-            // A failure shows itself, with its reason, at the request that needs the connection.
-            if self.stop.is_ending()
-                || open(&self.lane.connector, &self.pool, &self.lane.target).await.is_err()
-            {
-                break;
-            }
+        tokio::select! {
+            () = self.open(missing) => {}
+            () = self.stop.ending() => {}
         }
+    }
+
+    /// Opens connections, some at a time. A failure shows itself, with its reason, at the request that needs the
+    /// connection.
+    async fn open(self: &Rc<Self>, count: usize) {
+        let mut opening = JoinSet::new();
+        for _ in 0..count {
+            if opening.len() == OPENING && !matches!(opening.join_next().await, Some(Ok(true))) {
+                return;
+            }
+            let worker = self.clone();
+            opening.spawn_local(async move {
+                open(&worker.lane.connector, &worker.pool, &worker.lane.target).await.is_ok()
+            });
+        }
+        while let Some(Ok(true)) = opening.join_next().await {}
     }
 
     /// Sends request number `number` of a stage and keeps its record. Returns when its answer ended.

@@ -133,7 +133,12 @@ impl Connector {
                     .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
             };
             match connected.and_then(|socket| self.stamp(socket)) {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => {
+                    if i > 0 {
+                        self.resolver.prefer(target, *address);
+                    }
+                    return Ok(stream);
+                }
                 Err(error) => failed = Some(WireError::connect(&target.peer(), &error)),
             }
         }

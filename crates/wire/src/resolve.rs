@@ -57,9 +57,36 @@ impl Resolver {
         Ok((addresses, Some(done)))
     }
 
+    /// That address answered when others did not: later connections try it first.
+    pub(crate) fn prefer(&self, target: &Target, address: SocketAddr) {
+        for (host, port, addresses) in self.known.borrow_mut().iter_mut() {
+            if *host == target.host && *port == target.port {
+                let others = addresses.iter().copied().filter(|other| *other != address);
+                *addresses = std::iter::once(address).chain(others).collect();
+            }
+        }
+    }
+
     fn remembered(&self, target: &Target) -> Option<Rc<[SocketAddr]>> {
         let known = self.known.borrow();
         let found = known.iter().find(|(host, port, _)| *host == target.host && *port == target.port);
         found.map(|(_, _, addresses)| addresses.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_that_answered_comes_first() {
+        let target = Target::parse("http://gateway.example:8000/").unwrap();
+        let [a, b, c] = [1, 2, 3].map(|last| SocketAddr::from(([192, 0, 2, last], 8_000)));
+        let resolver = Resolver::default();
+        resolver.known.borrow_mut().push((target.host.clone(), target.port, [a, b, c].into()));
+        resolver.prefer(&target, b);
+        assert_eq!(resolver.remembered(&target).unwrap()[..], [b, a, c]);
+        resolver.prefer(&Target { port: 1, ..target.clone() }, c);
+        assert_eq!(resolver.remembered(&target).unwrap()[..], [b, a, c]);
     }
 }

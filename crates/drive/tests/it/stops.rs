@@ -123,3 +123,23 @@ fn a_ramp_longer_than_the_stage_does_not_make_it_longer() {
     let told = play(plan(engine.addr(), vec![stage(load, None, Some(ms(100)))]), 2);
     assert!(told.windows[0].max_in_flight == 1 && !told.records.is_empty());
 }
+
+#[test]
+fn a_run_stopped_while_connections_are_opened_ends() {
+    // It accepts, and never answers the handshake.
+    let (told, reached) = mpsc::channel();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let kept: Vec<_> = listener.incoming().inspect(|_| told.send(()).unwrap_or_default()).collect();
+        drop(kept);
+    });
+    let mut plan = plan(addr, vec![stage(closed(4), Some(1_000), None)]);
+    plan.endpoint.url = format!("https://{addr}/v1/chat/completions");
+    plan.timeouts.connect = ms(3_600_000);
+    let running = begin(plan, 1);
+    reached.recv().unwrap();
+    running.stop.at_once();
+    let told = finish(running);
+    assert!(told.interrupted && told.records.is_empty());
+}
