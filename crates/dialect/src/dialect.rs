@@ -44,6 +44,7 @@ pub struct Dialect {
     name: String,
     title: String,
     source: Box<str>,
+    extends: bool,
     pub(crate) request: Request,
     pub(crate) rules: Rules,
 }
@@ -57,6 +58,11 @@ impl Dialect {
     /// Names of the dialects that the binary carries.
     pub fn names() -> Vec<&'static str> {
         EMBEDDED.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The dialects that the binary carries.
+    pub fn all() -> &'static [Arc<Self>] {
+        &BUILTIN
     }
 
     /// The dialect that a user means: a name, or the path of a `dialect.toml`.
@@ -93,6 +99,7 @@ impl Dialect {
             name: parsed.name,
             title: parsed.title,
             source: text.into(),
+            extends: parsed.extends.is_some(),
         })
     }
 
@@ -109,6 +116,11 @@ impl Dialect {
     /// How it cuts its stream into events.
     pub fn framing(&self) -> Framing {
         self.rules.framing
+    }
+
+    /// Whether it says only what differs from another dialect.
+    pub(crate) fn extends(&self) -> bool {
+        self.extends
     }
 
     /// The text of its `dialect.toml`.

@@ -9,6 +9,7 @@ mod dialect;
 mod error;
 mod framing;
 mod json;
+mod recognise;
 mod request;
 mod rules;
 mod timeline;
@@ -19,7 +20,7 @@ pub use error::{Error, Problem};
 pub use framing::Framing;
 pub use request::{BodyTemplate, Prompt, RequestSpec};
 pub use timeline::{
-    DecodeOptions, Decoded, DecodedSet, Sample, Spread, TimingsMs, decode_answers, decode_file, decode_set,
-    test_sample, test_samples,
+    DecodeOptions, Decoded, DecodedEvent, DecodedSet, Sample, Spread, TimingsMs, decode_answers, decode_file,
+    decode_set, test_sample, test_samples,
 };
 pub use transcript::{End, Options, Texts, Transcript};

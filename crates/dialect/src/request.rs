@@ -159,6 +159,11 @@ impl Dialect {
         self.request.path.replace("{model}", &percent_encoded(model))
     }
 
+    /// The path as the dialect file has it, with `{model}` in it where the path names the model.
+    pub fn path_template(&self) -> &str {
+        &self.request.path
+    }
+
     /// The headers that the dialect wants: content type, its own, and the key in its shape.
     pub fn headers(&self, key: Option<&str>) -> Vec<(String, String)> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];

@@ -15,15 +15,20 @@ use ttft_model::{Nanos, Stamp};
 
 use crate::{Dialect, End, Error, Options, Transcript};
 
-pub use decoded::{Decoded, TimingsMs};
+pub use decoded::{Decoded, DecodedEvent, TimingsMs};
 pub use sample::{Sample, test_sample, test_samples};
 pub use set::{DecodedSet, Spread, decode_set};
+
+/// So much of a body is looked at to tell its dialect.
+const LOOKED_AT: usize = 64 << 10;
 
 /// How to decode a recording.
 #[derive(Debug, Clone, Default)]
 pub struct DecodeOptions {
     /// The dialect; without one it is told from the recording.
     pub dialect: Option<Arc<Dialect>>,
+    /// The recording begins with an HTTP head, and it is an error if it does not. Without this it may.
+    pub headers: bool,
 }
 
 /// One answer as a socket saw it. Instants count from the moment the last request byte was written.
@@ -74,13 +79,16 @@ pub fn decode_file(path: &Path, options: &DecodeOptions) -> Result<Decoded, Erro
 pub fn decode_answers(path: &Path, options: &DecodeOptions) -> Result<Vec<Decoded>, Error> {
     let file = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| Error::Read { file: file.clone(), source })?;
+    if options.headers && !bytes.starts_with(b"HTTP/") {
+        return Err(wrong(&file, 1, "the recording does not begin with an HTTP head"));
+    }
     let recordings = recordings(&file, bytes)?;
     Ok(recordings.iter().map(|recording| decode(&file, recording, options)).collect())
 }
 
 /// Reads a recording of any of the known forms, told by its beginning.
 fn recordings(file: &str, bytes: Vec<u8>) -> Result<Vec<Recording>, Error> {
-    if bytes.starts_with(b"HTTP/1.") {
+    if bytes.starts_with(b"HTTP/") {
         return capture::response(file, &bytes);
     }
     let first = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
@@ -123,29 +131,19 @@ fn decode(file: &str, recording: &Recording, options: &DecodeOptions) -> Decoded
     Decoded::new(file, &dialect, recording, &answer, texts)
 }
 
-/// The dialect of a recording: by the path that was asked, else by what its body looks like.
+/// The dialect of a recording: by what its body looks like among those of the path that was asked, else by the path
+/// alone, else by the body alone.
 fn told(recording: &Recording) -> Arc<Dialect> {
-    let all = || Dialect::names().into_iter().filter_map(Dialect::builtin);
-    let by_path = recording
-        .path
-        .as_deref()
-        .and_then(|path| all().find(|dialect| path.split('?').next() == Some(dialect.path("").as_str())));
-    let start: Vec<u8> = recording
-        .reads
-        .iter()
-        .flat_map(|(_, bytes)| bytes.iter().copied())
-        .filter(|b| !b.is_ascii_whitespace())
-        .take(16 << 10)
-        .collect();
-    let by_body = || {
-        all().find(|dialect| {
-            dialect.rules.signs.iter().any(|sign| memchr::memmem::find(&start, sign).is_some())
-        })
-    };
-    by_path
-        .or_else(by_body)
-        .or_else(|| all().next())
-        .unwrap_or_else(|| unreachable!("the binary carries dialects"))
+    let start: Vec<u8> =
+        recording.reads.iter().flat_map(|(_, bytes)| bytes.iter().copied()).take(LOOKED_AT).collect();
+    let has_path =
+        |dialect: &Arc<Dialect>| recording.path.as_deref().is_some_and(|path| dialect.has_path(path));
+    let content_type = recording.content_type.as_deref();
+    let by_both = Dialect::recognised(content_type, &start).find(has_path);
+    by_both
+        .or_else(|| Dialect::all().iter().find(|dialect| has_path(dialect)).cloned())
+        .or_else(|| Dialect::recognise(content_type, &start))
+        .unwrap_or_else(|| Dialect::all()[0].clone())
 }
 
 pub(crate) fn wrong(file: &str, line: usize, problem: &str) -> Error {

@@ -62,6 +62,8 @@ pub struct Texts {
     pub text: String,
     /// The reasoning of the first choice.
     pub reasoning: String,
+    /// What each output event brought, in any channel and choice; as many as the answer has events.
+    pub events: Vec<String>,
 }
 
 /// What the bytes of the body are.

@@ -25,7 +25,9 @@ fn cases() {
         assert!(dialect.is_some(), "{}", case.display());
         // The dialect is also told from the recording alone, so each is read both ways.
         for dialect in [dialect, None] {
-            let problems = test_sample(&recording, &expect, &DecodeOptions { dialect }).unwrap();
+            let problems =
+                test_sample(&recording, &expect, &DecodeOptions { dialect, ..DecodeOptions::default() })
+                    .unwrap();
             assert!(problems.is_empty(), "{}: {problems:#?}", case.display());
         }
     }

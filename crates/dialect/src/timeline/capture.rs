@@ -112,6 +112,16 @@ pub(super) fn socket(file: &str, bytes: &[u8]) -> Result<Vec<Recording>, Error> 
 pub(super) fn response(file: &str, bytes: &[u8]) -> Result<Vec<Recording>, Error> {
     let mut exchange = Exchange::new(0, None);
     exchange.recording.timed = false;
-    exchange.take(Nanos::ZERO, bytes).map_err(|problem| wrong(file, 1, &problem))?;
+    exchange.response = Response::of_a_file();
+    // `curl` writes the head of HTTP/2 in the form of HTTP/1, but for the version.
+    let line = bytes.iter().position(|b| *b == b'\n').unwrap_or(0);
+    let bytes = match bytes[..line].strip_prefix(b"HTTP/") {
+        Some(rest) if !rest.starts_with(b"1.") => {
+            let status = rest.iter().position(|b| *b == b' ').unwrap_or(rest.len());
+            [b"HTTP/1.1", &rest[status..], &bytes[line..]].concat()
+        }
+        _ => bytes.to_vec(),
+    };
+    exchange.take(Nanos::ZERO, &bytes).map_err(|problem| wrong(file, 1, &problem))?;
     Ok(vec![exchange.close(Some(End::Clean))])
 }

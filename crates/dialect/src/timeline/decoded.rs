@@ -1,7 +1,7 @@
 //! What a recording says, in the words that every output of the tool uses.
 
 use serde::{Serialize, Serializer};
-use ttft_model::{Answer, Nanos, Outcome, ServerTimings, Stamp};
+use ttft_model::{Answer, Channel, Nanos, Outcome, ServerTimings, Stamp};
 
 use super::Recording;
 use crate::{Dialect, Texts};
@@ -91,6 +91,24 @@ pub struct Decoded {
     pub text: String,
     /// Its reasoning.
     pub reasoning_text: String,
+    /// The events with output, in order; not part of the JSON form.
+    #[serde(skip)]
+    pub output: Vec<DecodedEvent>,
+}
+
+/// One event with output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecodedEvent {
+    /// When it came; nothing if the recording has no instants.
+    pub at_ms: Option<f64>,
+    /// What kind of output it brought.
+    pub channel: Channel,
+    /// Tokens that it carried, where the server counted as it went.
+    pub tokens: Option<u32>,
+    /// It came in the same read as the one before.
+    pub coalesced: bool,
+    /// What it brought; may hold hostile text.
+    pub text: String,
 }
 
 /// The server's own times in milliseconds.
@@ -144,6 +162,15 @@ impl Decoded {
         let last = if answer.facts.streamed { answer.last_token } else { answer.ended };
         let arrivals = Arrivals::new(answer);
         let known = recording.timed && !answer.facts.all_in_one_read;
+        let events = &answer.events;
+        let output = (0..events.len()).zip(texts.events).map(|(i, text)| DecodedEvent {
+            at_ms: ms(events.at[i]),
+            channel: events.channel(i),
+            tokens: Some(events.tokens[i]).filter(|tokens| *tokens > 0),
+            coalesced: events.is_coalesced(i),
+            text,
+        });
+        let output = output.collect();
 
         Self {
             file: file.to_owned(),
@@ -191,6 +218,7 @@ impl Decoded {
             flags: flags(dialect, recording, answer),
             text: texts.text,
             reasoning_text: texts.reasoning,
+            output,
         }
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Head {
 /// A response on its way; bytes in, body bytes out.
 #[derive(Debug, Default)]
 pub(super) struct Response {
+    /// The head may speak of chunks that the body no longer has, as when `curl -i` wrote it.
+    may_be_undone: bool,
     head: Option<Head>,
     /// A head or a chunk's size line that is not whole yet.
     kept: Vec<u8>,
@@ -37,6 +39,11 @@ enum State {
 }
 
 impl Response {
+    /// A response as a tool may have written it to a file.
+    pub(super) fn of_a_file() -> Self {
+        Self { may_be_undone: true, ..Self::default() }
+    }
+
     /// The head, once it is whole.
     pub(super) fn head(&self) -> Option<&Head> {
         self.head.as_ref()
@@ -79,7 +86,7 @@ impl Response {
                         _ => State::Chunk(left),
                     };
                 }
-                State::ChunkSize | State::ChunkEnd | State::Trailer => bytes = self.take_line(bytes)?,
+                State::ChunkSize | State::ChunkEnd | State::Trailer => bytes = self.take_line(bytes, body)?,
             }
         }
         Ok(())
@@ -126,11 +133,19 @@ impl Response {
         Ok(&bytes[length - before..])
     }
 
-    fn take_line<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], String> {
+    fn take_line<'a>(&mut self, bytes: &'a [u8], body: &mut Vec<u8>) -> Result<&'a [u8], String> {
         let end = memchr::memchr(b'\n', bytes);
         self.kept.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
         if self.kept.len() > MAX_HEAD {
             return Err("a line of the chunked body is too long".to_owned());
+        }
+        if self.may_be_undone && self.state == State::ChunkSize {
+            if !self.kept.first().is_some_and(u8::is_ascii_hexdigit) || self.kept.contains(&b':') {
+                self.state = State::ToTheEnd;
+                body.append(&mut self.kept);
+                return Ok(&bytes[end.unwrap_or(bytes.len())..]);
+            }
+            self.may_be_undone = end.is_none();
         }
         let Some(end) = end else { return Ok(&[]) };
         let line = std::mem::take(&mut self.kept);
@@ -176,6 +191,20 @@ mod tests {
         let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nT: v\r\n\r\n";
         check(chunked, "abc0123456789", true);
         check(&chunked[..chunked.len() - 13], "abc0123456789", false);
+    }
+
+    #[test]
+    fn chunks_that_a_tool_has_undone() {
+        for body in ["data: a\n\n", "{\"a\":1}\n", ": ping\n\ndata: a\n\n", ""] {
+            let (mut parsed, mut out) = (Response::of_a_file(), Vec::new());
+            let response = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+            parsed.push(response.as_bytes(), &mut out).unwrap();
+            assert_eq!(String::from_utf8_lossy(&out), body);
+        }
+        let (mut parsed, mut out) = (Response::of_a_file(), Vec::new());
+        let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+        parsed.push(chunked, &mut out).unwrap();
+        assert_eq!((out.as_slice(), parsed.is_complete()), (&b"abc"[..], true));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Sample {
 /// recording `NAME.*`.
 pub fn test_samples(folder: &Path) -> Result<(Arc<Dialect>, Vec<Sample>), Error> {
     let dialect = Dialect::load(&folder.join("dialect.toml"))?;
-    let options = DecodeOptions { dialect: Some(dialect.clone()) };
+    let options = DecodeOptions { dialect: Some(dialect.clone()), ..DecodeOptions::default() };
     let files = files(&folder.join("samples"))?;
     let mut samples = Vec::new();
     for file in &files {

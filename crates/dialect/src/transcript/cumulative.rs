@@ -10,8 +10,8 @@ const SETTLED: u32 = 4;
 pub(super) enum Step {
     /// It goes behind the text so far.
     More,
-    /// It is the whole text so far.
-    Whole,
+    /// It is the whole text so far, of which so many bytes are not new.
+    Whole(usize),
     /// The text so far is this: what had looked like repetition was none. Empty unless texts are kept.
     Instead(Vec<u8>),
 }
@@ -48,7 +48,7 @@ impl Cumulative {
             let joined = if self.keep { raw.to_vec() } else { Vec::new() };
             let last = raw.to_vec();
             self.texts.push(Text { channel, choice, last, repeats: 0, increments: false, joined });
-            return Some(Step::Whole);
+            return Some(Step::Whole(0));
         };
         let text = &mut self.texts[known];
         if text.increments {
@@ -65,14 +65,14 @@ impl Cumulative {
             if self.keep && !settled {
                 text.joined.extend_from_slice(raw);
             }
-            return grown.then_some(Step::Whole);
+            return grown.then_some(Step::Whole(same));
         }
         // Some engines take back the end of a text; increments have hardly anything in common.
         if settled || 2 * same >= before.len() {
             let grown = raw.len() > text.last.len();
             text.last.truncate(same);
             text.last.extend_from_slice(&raw[same..]);
-            return grown.then_some(Step::Whole);
+            return grown.then_some(Step::Whole(same));
         }
         text.increments = true;
         text.last = Vec::new();
@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(step.is_some(), *output, "{value:?} of {values:?}");
             match step {
                 Some(Step::More) => so_far.extend_from_slice(value.as_bytes()),
-                Some(Step::Whole) => so_far = value.as_bytes().to_vec(),
+                Some(Step::Whole(_)) => so_far = value.as_bytes().to_vec(),
                 Some(Step::Instead(joined)) => so_far = joined,
                 None => {}
             }
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn channels_and_choices_are_apart() {
         let mut cumulative = Cumulative::new(false);
-        assert_eq!(cumulative.step(Channel::Text, 0, b"abc"), Some(Step::Whole));
-        assert_eq!(cumulative.step(Channel::Text, 1, b"a"), Some(Step::Whole));
-        assert_eq!(cumulative.step(Channel::Reasoning, 0, b"a"), Some(Step::Whole));
+        assert_eq!(cumulative.step(Channel::Text, 0, b"abc"), Some(Step::Whole(0)));
+        assert_eq!(cumulative.step(Channel::Text, 1, b"a"), Some(Step::Whole(0)));
+        assert_eq!(cumulative.step(Channel::Reasoning, 0, b"a"), Some(Step::Whole(0)));
         assert_eq!(cumulative.step(Channel::Text, 1, b"a"), None);
     }
 }

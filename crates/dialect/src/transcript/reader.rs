@@ -28,6 +28,8 @@ pub(super) enum Text {
 pub(super) struct Reader {
     pub(super) answer: Answer,
     pub(super) texts: Texts,
+    /// What the event that is being read brought, if texts are kept.
+    piece: String,
     pub(super) failure: Option<Failure>,
     /// Something stood where the dialect has its output or its finish, be it empty.
     pub(super) has_shape: bool,
@@ -92,6 +94,7 @@ impl Reader {
         Self {
             answer: Answer::default(),
             texts: Texts::default(),
+            piece: String::new(),
             failure: None,
             has_shape: false,
             document_output: false,
@@ -230,17 +233,21 @@ impl Reader {
 
     /// Keeps a text of the first choice, if texts are kept.
     fn keep(&mut self, step: &Step, raw: &[u8], channel: Channel, choice: usize) {
+        if !self.keep_text {
+            return;
+        }
+        append(&mut self.piece, if let Step::Whole(known) = step { &raw[*known..] } else { raw });
         let text = match channel {
             Channel::Text => &mut self.texts.text,
             Channel::Reasoning => &mut self.texts.reasoning,
             _ => return,
         };
-        if !self.keep_text || choice != 0 {
+        if choice != 0 {
             return;
         }
         match step {
             Step::More => append(text, raw),
-            Step::Whole => {
+            Step::Whole(_) => {
                 text.clear();
                 append(text, raw);
             }
@@ -295,6 +302,9 @@ impl Reader {
         }
         answer.last_token = Some(self.stamp);
         answer.events.push(self.stamp.at(), tokens, channel, coalesced);
+        if self.keep_text {
+            self.texts.events.push(std::mem::take(&mut self.piece));
+        }
     }
 
     /// The output's count from its parts: told with what lies beside it, or what the total leaves.

@@ -1,0 +1,126 @@
+//! Which dialect an answer looks like, from its content type and first bytes.
+
+use std::sync::Arc;
+
+use crate::Dialect;
+use crate::framing::Framing;
+
+/// So much of a body is looked at, blanks left out.
+const LOOKED_AT: usize = 16 << 10;
+
+/// What the first bytes of a body can be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Binary frames.
+    Frames,
+    /// A JSON array, or a document that is one.
+    Array,
+    /// JSON values one behind the other, or a document.
+    Objects,
+    /// Lines of fields.
+    Fields,
+}
+
+impl Shape {
+    fn of(content_type: Option<&str>, start: &[u8]) -> Option<Self> {
+        let media = content_type.unwrap_or_default().to_ascii_lowercase();
+        let first = *start.iter().find(|b| !b.is_ascii_whitespace())?;
+        Some(match first {
+            0 => Self::Frames,
+            _ if media.starts_with("application/vnd.amazon.eventstream") => Self::Frames,
+            b'[' => Self::Array,
+            b'{' => Self::Objects,
+            _ => Self::Fields,
+        })
+    }
+
+    /// The kinds of framing that may look so, the likeliest first. A document may be the answer of any dialect.
+    const fn framings(self) -> &'static [Framing] {
+        match self {
+            Self::Frames => &[Framing::AwsEventstream],
+            Self::Fields => &[Framing::Sse],
+            Self::Array => &[Framing::JsonArray, Framing::Sse],
+            Self::Objects => {
+                &[Framing::Ndjson, Framing::Nul, Framing::Sse, Framing::JsonArray, Framing::AwsEventstream]
+            }
+        }
+    }
+}
+
+impl Dialect {
+    /// The dialect, of those that the binary carries, that an answer looks like: by its content type and first bytes.
+    /// `None` if it looks like none of them.
+    pub fn recognise(content_type: Option<&str>, start: &[u8]) -> Option<Arc<Self>> {
+        Self::recognised(content_type, start).next()
+    }
+
+    /// All dialects that an answer looks like, the likeliest first.
+    pub(crate) fn recognised(content_type: Option<&str>, start: &[u8]) -> impl Iterator<Item = Arc<Self>> {
+        let solid: Vec<u8> =
+            start.iter().copied().filter(|b| !b.is_ascii_whitespace()).take(LOOKED_AT).collect();
+        let framings = Shape::of(content_type, start).map_or(&[][..], Shape::framings);
+        let in_order = framings.iter().flat_map(|framing| {
+            let all = || Self::all().iter().filter(|dialect| dialect.framing() == *framing);
+            // What extends another dialect is told by what it has beyond that one.
+            all().filter(|dialect| dialect.extends()).chain(all().filter(|dialect| !dialect.extends()))
+        });
+        in_order
+            .filter(move |dialect| {
+                dialect.rules.signs.iter().any(|sign| memchr::memmem::find(&solid, sign).is_some())
+            })
+            .cloned()
+    }
+
+    /// Whether that path of a request is one of the dialect's; queries do not matter.
+    pub(crate) fn has_path(&self, path: &str) -> bool {
+        let without_query = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
+        let (own, path) = (without_query(self.path_template()), without_query(path));
+        match own.split_once("{model}") {
+            None => own == path,
+            Some((before, after)) => {
+                path.len() > before.len() + after.len() && path.starts_with(before) && path.ends_with(after)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_of_answers() {
+        let check = |content_type: &str, start: &str, wanted: Option<&str>| {
+            let found = Dialect::recognise(Some(content_type), start.as_bytes());
+            assert_eq!(found.as_ref().map(|dialect| dialect.name()), wanted, "{content_type} {start}");
+        };
+        let (sse, json) = ("text/event-stream", "application/json");
+        check(sse, ": ping\n\ndata: {\"object\": \"chat.completion.chunk\"}\n\n", Some("openai-chat"));
+        check(sse, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n", Some("openai-chat"));
+        check(sse, "data: {\"choices\":[{\"index\":0,\"text\":\"a\"}]}\n\n", Some("openai-completions"));
+        check(json, "{\"object\":\"chat.completion\",\"choices\":[]}", Some("openai-chat"));
+        check(sse, "data: {\"choices\":[],\"prompt_filter_results\":[]}\n\n", Some("azure-openai-chat"));
+        check(
+            sse,
+            "event: message_start\ndata: {\"type\":\"message_start\"}\n\n",
+            Some("anthropic-messages"),
+        );
+        check(sse, "data: {\"candidates\": [{\"content\":{}}]}\r\n\r\n", Some("gemini-sse"));
+        check(json, "[{\n  \"candidates\": [\n", Some("gemini-json"));
+        check(json, "[{\"generated_text\":\"a\"}]", Some("tgi-generate"));
+        check("application/x-ndjson", "{\"message\":{},\"done\":false}\n", Some("ollama-chat"));
+        check("", "\0\0\0\u{1}:event-type messageStart", Some("bedrock-converse"));
+        check(json, "{\"detail\":\"Not Found\"}", None);
+        check("text/html", "<html>", None);
+        check("", "", None);
+    }
+
+    #[test]
+    fn paths() {
+        let has = |name: &str, path: &str| Dialect::builtin(name).unwrap().has_path(path);
+        assert!(has("openai-chat", "/v1/chat/completions?x=1") && !has("openai-chat", "/v1/completions"));
+        assert!(has("gemini-sse", "/v1beta/models/g:streamGenerateContent"));
+        assert!(!has("gemini-sse", "/v1beta/models/:streamGenerateContent"));
+        assert!(has("bedrock-converse", "/model/a%2Fb/converse-stream"));
+    }
+}
