@@ -94,7 +94,7 @@ pub struct TcpFacts {
 pub struct ConnectionUse {
     /// Number of the connection within its agent.
     pub id: u64,
-    /// It had carried a request before.
+    /// It was ready before this request began: it had carried another, or had been opened ahead.
     pub reused: bool,
     /// It was found closed before any byte of an answer, and the request was sent once more on a fresh one.
     pub resent: bool,

@@ -106,21 +106,21 @@ fn no_request_starts_after_the_stages_time() {
 
 #[test]
 fn what_outlives_the_stages_time_is_drained_or_given_up() {
-    let mut plan = plan(serve(hang), vec![stage(closed(5), None, Some(ms(80)))]);
+    let mut plan = plan(serve(hang), vec![stage(closed(5), None, Some(ms(400)))]);
     plan.drain = ms(40);
     let told = play(plan, 2);
     assert!(!told.interrupted);
     assert_eq!(told.records.len(), 5);
     assert!(told.records.iter().all(|record| record.outcome() == Outcome::Cancelled));
     let window = &told.windows[0];
-    assert!(window.end.unwrap() - window.start >= ms(120).0);
+    assert!(window.end.unwrap() - window.start >= ms(440).0);
 }
 
 #[test]
 fn a_ramp_longer_than_the_stage_does_not_make_it_longer() {
     let engine = engine(1.0, 0.0);
     let load = Load::Closed { concurrency: 4, ramp_up: ms(3_600_000) };
-    let told = play(plan(engine.addr(), vec![stage(load, None, Some(ms(100)))]), 2);
+    let told = play(plan(engine.addr(), vec![stage(load, None, Some(ms(400)))]), 2);
     assert!(told.windows[0].max_in_flight == 1 && !told.records.is_empty());
 }
 

@@ -6,7 +6,7 @@ use crate::server::Talk;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
+pub(crate) const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
@@ -82,23 +82,29 @@ impl<S: Read + Write> Talk<S> {
 
     /// The stream of the next request, once its body has come; `None` when the client has closed.
     pub(crate) fn stream(&mut self) -> io::Result<Option<u32>> {
-        loop {
-            let head = match self.take(9) {
-                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-                head => head?,
-            };
-            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-            let payload = self.take(length as usize)?;
-            let (kind, flags) = (head[3], head[4]);
-            match kind {
-                SETTINGS if flags & ACK == 0 => self.write(frame(SETTINGS, ACK, 0, b""))?,
-                PING if flags & ACK == 0 => self.write(frame(PING, ACK, 0, &payload))?,
-                HEADERS | DATA if flags & END_STREAM != 0 => {
-                    return Ok(Some(u32::from_be_bytes([head[5], head[6], head[7], head[8]])));
-                }
-                _ => {}
+        while let Some((kind, flags, stream)) = self.next_frame()? {
+            if matches!(kind, HEADERS | DATA) && flags & END_STREAM != 0 {
+                return Ok(Some(stream));
             }
         }
+        Ok(None)
+    }
+
+    /// Kind, flags and stream of the next frame. What asks for an acknowledgement has got it.
+    pub(crate) fn next_frame(&mut self) -> io::Result<Option<(u8, u8, u32)>> {
+        let head = match self.take(9) {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            head => head?,
+        };
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let payload = self.take(length as usize)?;
+        let (kind, flags) = (head[3], head[4]);
+        match kind {
+            SETTINGS if flags & ACK == 0 => self.write(frame(SETTINGS, ACK, 0, b""))?,
+            PING if flags & ACK == 0 => self.write(frame(PING, ACK, 0, &payload))?,
+            _ => {}
+        }
+        Ok(Some((kind, flags, u32::from_be_bytes([head[5], head[6], head[7], head[8]]))))
     }
 
     fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {

@@ -4,7 +4,10 @@ use ttft_model::ErrorClass;
 use ttft_wire::{ConnectOptions, Response};
 
 use crate::client::{Client, all_chunks, assert_stamped, joined, options, run};
-use crate::frames::{data, early_hints, end, frame, go_away, head, head_in_two, padded, reset, trailers};
+use crate::frames::{
+    DATA, END_STREAM, RST_STREAM, data, early_hints, end, frame, go_away, head, head_in_two, padded, reset,
+    trailers,
+};
 use crate::server::{Server, gate};
 
 const REFUSED_STREAM: u32 = 7;
@@ -138,6 +141,35 @@ fn the_head_after_early_hints_has_its_own_stamp() {
         let text = joined(&all_chunks(&mut response).await.unwrap());
         let head_at: i64 = String::from_utf8(text).unwrap().parse().unwrap();
         assert!(response.head.at().0 >= head_at);
+    });
+}
+
+#[test]
+fn a_stream_understood_before_its_end_is_not_reset() {
+    // Servers count resets, and close on clients that send many.
+    let (go, gate) = gate();
+    let server = Server::start(move |mut talk, _| {
+        talk.greet(100)?;
+        let mut resets = 0;
+        while let Some((kind, flags, stream)) = talk.next_frame()? {
+            resets += u32::from(kind == RST_STREAM);
+            if kind == DATA && flags & END_STREAM != 0 {
+                talk.write([head(stream), data(stream, resets.to_string().as_bytes())].concat())?;
+                gate.wait();
+                talk.write(end(stream))?;
+            }
+        }
+        Ok(())
+    });
+    run(async {
+        let client = Client::h2();
+        for _ in 0..5 {
+            let mut response = client.send(&server.target()).await.0.unwrap();
+            assert_eq!(response.chunk().await.unwrap().unwrap().bytes, "0");
+            go.send(()).unwrap();
+            response.recycle().await;
+        }
+        assert_eq!(server.accepted(), 1);
     });
 }
 

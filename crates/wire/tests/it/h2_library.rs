@@ -16,10 +16,11 @@ use tokio_rustls::TlsAcceptor;
 use ttft_model::{HttpVersion, Resolve};
 use ttft_wire::Target;
 
-use crate::client::{Client, assert_stamped, options, run};
+use crate::client::{Client, all_chunks, assert_stamped, options, run};
 use crate::tls_server::Authority;
 
 const UPLOAD: usize = 8_000_000;
+const LARGE: usize = 20_000_000;
 
 /// Answers each request with the length of its body, and counts how many it works on at once.
 struct Library {
@@ -75,9 +76,11 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin, streams: u32, most: 
         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let now = now.clone();
         tokio::task::spawn_local(async move {
+            let large = request.uri().path() == "/large";
             let length = read_all(request.into_body()).await;
             now.fetch_sub(1, Ordering::SeqCst);
-            answer(respond, length);
+            let body = if large { vec![7; LARGE].into() } else { length.to_string().into() };
+            answer(respond, body);
         });
     }
 }
@@ -91,10 +94,10 @@ async fn read_all(mut body: RecvStream) -> usize {
     length
 }
 
-fn answer(mut respond: SendResponse<Bytes>, length: usize) {
+fn answer(mut respond: SendResponse<Bytes>, body: Bytes) {
     // A client that has gone needs none.
-    let Ok(mut body) = respond.send_response(http::Response::new(()), false) else { return };
-    let _ = body.send_data(length.to_string().into(), true);
+    let Ok(mut stream) = respond.send_response(http::Response::new(()), false) else { return };
+    let _ = stream.send_data(body, true);
 }
 
 #[test]
@@ -146,6 +149,25 @@ fn a_large_request_follows_the_servers_windows() {
         let mut response = response.unwrap();
         assert_eq!(response.chunk().await.unwrap().unwrap().bytes, UPLOAD.to_string());
         assert!(sending.sent_first < sending.sent && sending.sent.unwrap() <= response.head.at());
+    });
+}
+
+#[test]
+fn a_large_answer_comes_whole_with_a_stamp_for_each_frame() {
+    let server = Library::start(10, None);
+    run(async {
+        let target = Target::parse(&format!("http://{}/large", server.addr)).unwrap();
+        let mut response = Client::h2().send(&target).await.0.unwrap();
+        let mut last = response.head;
+        let (mut length, mut read) = (0, 0);
+        for chunk in all_chunks(&mut response).await.unwrap() {
+            assert!(chunk.bytes.iter().all(|byte| *byte == 7));
+            length += chunk.bytes.len();
+            assert_stamped(chunk.stamp);
+            assert!(chunk.read >= read && chunk.stamp.at() >= last.at());
+            (read, last) = (chunk.read, chunk.stamp);
+        }
+        assert_eq!(length, LARGE);
     });
 }
 
