@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod decode;
+pub(crate) mod dialects;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod sim;

@@ -21,6 +21,6 @@ pub use framing::Framing;
 pub use request::{BodyTemplate, Prompt, RequestSpec};
 pub use timeline::{
     DecodeOptions, Decoded, DecodedEvent, DecodedSet, Sample, Spread, TimingsMs, decode_answers, decode_file,
-    decode_set, test_sample, test_samples,
+    decode_set, differences, test_sample, test_samples,
 };
 pub use transcript::{End, Options, Texts, Transcript};

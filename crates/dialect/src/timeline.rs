@@ -16,7 +16,7 @@ use ttft_model::{Nanos, Stamp};
 use crate::{Dialect, End, Error, Options, Transcript};
 
 pub use decoded::{Decoded, DecodedEvent, TimingsMs};
-pub use sample::{Sample, test_sample, test_samples};
+pub use sample::{Sample, differences, test_sample, test_samples};
 pub use set::{DecodedSet, Spread, decode_set};
 
 /// So much of a body is looked at to tell its dialect.

@@ -1,8 +1,9 @@
 //! `ttft decode`: recorded streams, offline.
 
+mod text;
+
 use std::path::PathBuf;
 
-use anyhow::Context;
 use ttft_dialect::{DecodeOptions, decode_answers, decode_set};
 
 use crate::endpoint::load_dialect;
@@ -16,8 +17,11 @@ Examples:
   ttft decode stream.sse
   ttft decode input.timeline.jsonl --json
   ttft decode streams/*.jsonl --json             several files: a set with its own statistics
+  curl -isN https://… > answer.http; ttft decode --headers answer.http
 
-Reads timelines (JSON lines of reads with instants), captures, and raw bodies (no instants).")]
+Reads timelines (JSON lines of reads with instants), captures, and raw bodies (no instants), with the
+HTTP head before them or without. How the dialect is told: by the path of the request if the recording
+has one, else by what the body looks like.")]
 pub(crate) struct Args {
     /// Recordings
     #[arg(required = true, value_name = "FILE")]
@@ -25,6 +29,9 @@ pub(crate) struct Args {
     /// Stream dialect: a name, or a TOML file. By default told from the recording
     #[arg(long)]
     dialect: Option<String>,
+    /// The files begin with an HTTP head; it is an error if one does not
+    #[arg(long)]
+    headers: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -33,23 +40,17 @@ pub(crate) struct Args {
 /// Decodes one recording, or a set of them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let dialect = args.dialect.as_deref().map(load_dialect).transpose()?;
-    let options = DecodeOptions { dialect };
-    let text = match args.files.as_slice() {
-        [file] => {
-            let mut answers = decode_answers(file, &options).map_err(usage)?;
-            if answers.len() == 1 {
-                json(&answers.remove(0))?
-            } else {
-                json(&decode_set(&args.files, &options)?)?
-            }
+    let options = DecodeOptions { dialect, headers: args.headers };
+    if let [file] = args.files.as_slice() {
+        let answers = decode_answers(file, &options).map_err(usage)?;
+        if let [answer] = answers.as_slice() {
+            // Whoever wants JSON has the events there.
+            let list = !args.json;
+            output::show(args.json, answer, |_| text::answer(answer, list))?;
+            return Ok(Exit::Ok);
         }
-        files => json(&decode_set(files, &options).map_err(usage)?)?,
-    };
-    // The text form is the same tree, for now without a table of events.
-    output::print(&text)?;
+    }
+    let set = decode_set(&args.files, &options).map_err(usage)?;
+    output::show(args.json, &set, |_| text::set(&set))?;
     Ok(Exit::Ok)
-}
-
-fn json(value: &impl serde::Serialize) -> anyhow::Result<String> {
-    Ok(format!("{}\n", serde_json::to_string_pretty(value).context("cannot write JSON")?))
 }

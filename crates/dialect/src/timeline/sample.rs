@@ -66,10 +66,11 @@ pub fn test_sample(recording: &Path, expect: &Path, options: &DecodeOptions) -> 
     }
     let decoded = decode_file(recording, options)?;
     let decoded = serde_json::to_value(&decoded).map_err(|error| wrong(&file, 1, &error.to_string()))?;
-    Ok(problems(&decoded, &expect))
+    Ok(differences(&decoded, &expect))
 }
 
-fn problems(decoded: &Value, expect: &Value) -> Vec<String> {
+/// What differs between the JSON form of a decoded answer and what must come out, in words.
+pub fn differences(decoded: &Value, expect: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, wanted) in expect["must"].as_object().into_iter().flatten() {
         let Some(found) = decoded.get(name) else {
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn differences_are_named() {
         let decoded = json!({ "ttft_ms": 80.0, "text": "Hi", "flags": ["untimed"], "output_tokens": null });
-        let check = |expect: Value, wanted: &[&str]| assert_eq!(problems(&decoded, &expect), wanted);
+        let check = |expect: Value, wanted: &[&str]| assert_eq!(differences(&decoded, &expect), wanted);
         check(json!({ "must": { "ttft_ms": 80, "output_tokens": null, "text": "Hi" } }), &[]);
         check(json!({ "must": { "ttft_ms": 81 } }), &["`ttft_ms` is 80.0, must be 81"]);
         check(json!({ "must": { "ttft_ms": 81 }, "tolerance": { "ttft_ms": 1 } }), &[]);
