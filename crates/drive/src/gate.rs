@@ -19,11 +19,18 @@ pub(crate) struct Gate {
     /// Somebody is giving the event loop its turn.
     turning: Cell<bool>,
     waiting: RefCell<VecDeque<Waker>>,
+    /// How many have ever been let out of the queue.
+    served: Cell<u64>,
 }
 
 impl Gate {
     pub(crate) fn new() -> Self {
-        Self { left: Cell::new(GROUP), turning: Cell::new(false), waiting: RefCell::default() }
+        Self {
+            left: Cell::new(GROUP),
+            turning: Cell::new(false),
+            waiting: RefCell::default(),
+            served: Cell::new(0),
+        }
     }
 
     /// Completes when the caller may start.
@@ -47,18 +54,21 @@ impl Gate {
         let mut waiting = self.waiting.borrow_mut();
         let next = waiting.len().min(GROUP as usize);
         // This task starts too, so the last of them finds nothing left and turns next: the queue never stalls.
+        self.served.set(self.served.get() + next as u64);
         waiting.drain(..next).for_each(Waker::wake);
     }
 
+    /// Waits for its turn, whoever else wakes the task meanwhile: one that left on its own would leave its place behind,
+    /// and a turn given to an empty place is nobody's.
     async fn queue(&self) {
-        let mut queued = false;
+        let mut place = None;
         poll_fn(|cx| {
-            if queued {
-                return Poll::Ready(());
-            }
-            queued = true;
-            self.waiting.borrow_mut().push_back(cx.waker().clone());
-            Poll::Pending
+            let mut waiting = self.waiting.borrow_mut();
+            let place = *place.get_or_insert_with(|| {
+                waiting.push_back(cx.waker().clone());
+                self.served.get() + waiting.len() as u64
+            });
+            if place <= self.served.get() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
@@ -94,5 +104,31 @@ mod tests {
         let order = order.borrow();
         assert_eq!(order.len(), 1_000);
         assert_eq!(order[..16], (0..16).collect::<Vec<_>>()[..]);
+    }
+
+    #[test]
+    fn none_is_forgotten_when_others_wake_its_task() {
+        let runtime = Builder::new_current_thread().build_local(LocalOptions::default()).unwrap();
+        let passed = Rc::new(Cell::new(0));
+        runtime.block_on(async {
+            let gate = Rc::new(Gate::new());
+            for _ in 0..100 {
+                let (gate, passed) = (gate.clone(), passed.clone());
+                tokio::task::spawn_local(async move {
+                    let nudges = async {
+                        for _ in 0..3 {
+                            tokio::task::yield_now().await;
+                        }
+                    };
+                    tokio::join!(gate.pass(), nudges);
+                    passed.set(passed.get() + 1);
+                });
+            }
+            // Without a stall these are far more turns than are needed.
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+        });
+        assert_eq!(passed.get(), 100);
     }
 }
