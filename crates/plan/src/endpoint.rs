@@ -26,6 +26,8 @@ pub enum EndpointError {
 /// prefix that a gateway adds. A host without a scheme, such as `localhost:8000`, gets `http://`.
 pub fn endpoint_url(given: &str, path: &str) -> Result<String, EndpointError> {
     let mut url = parse(given)?;
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    add_query(&mut url, query);
     let wanted: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let have: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
     // `/v1/chat/completions` is recognised by `chat/completions`: gateways put their own versions before it.
@@ -38,6 +40,16 @@ pub fn endpoint_url(given: &str, path: &str) -> Result<String, EndpointError> {
     let full = format!("/{}", full.join("/"));
     url.set_path(&full);
     Ok(url.into())
+}
+
+/// Adds what the dialect wants in the query, unless the given URL has a value for it.
+fn add_query(url: &mut Url, query: &str) {
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if !url.query_pairs().any(|(known, _)| known == name) {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+    }
 }
 
 /// The URL of another path of the same API: `…/v1/chat/completions` and `models` give `…/v1/models`.
@@ -109,6 +121,14 @@ mod tests {
         }
         assert_eq!(endpoint_url("http://h", "/v1/completions").as_deref(), Ok("http://h/v1/completions"));
         assert_eq!(endpoint_url("http://h/api", "/api/chat").as_deref(), Ok("http://h/api/chat"));
+
+        let gemini = |given: &str| endpoint_url(given, "/v1beta/models/g:stream?alt=sse").unwrap();
+        assert_eq!(gemini("http://h"), "http://h/v1beta/models/g:stream?alt=sse");
+        assert_eq!(gemini("http://h/v1beta?key=k"), "http://h/v1beta/models/g:stream?key=k&alt=sse");
+        assert_eq!(
+            gemini("http://h/v1beta/models/g:stream?alt=json"),
+            "http://h/v1beta/models/g:stream?alt=json"
+        );
     }
 
     #[test]
