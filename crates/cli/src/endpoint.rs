@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use ttft_dialect::Dialect;
 use ttft_drive::RequestMaker;
@@ -11,7 +11,8 @@ use ttft_model::{
     ApiKey, CachePolicy, Connections, Endpoint, Header, HttpVersion, Prompt, Resolve, Span, Timeouts,
     Workload,
 };
-use ttft_plan::endpoint_url;
+use ttft_plan::{EndpointError, endpoint_url};
+use ttft_store::redact;
 use ttft_wire::{ConnectOptions, Target, TlsOptions, tls_config};
 
 use crate::usage;
@@ -33,8 +34,8 @@ pub(crate) struct EndpointArgs {
     #[arg(long)]
     pub dialect: Option<String>,
     /// Extra request header, `Name: value`; may be repeated
-    #[arg(long, short = 'H', value_name = "HEADER", value_parser = parse_header)]
-    pub header: Vec<Header>,
+    #[arg(long, short = 'H', value_name = "HEADER")]
+    pub header: Vec<String>,
     /// Environment variable with the API key [default: OPENAI_API_KEY, if it is set]
     #[arg(long, value_name = "NAME")]
     pub api_key_env: Option<String>,
@@ -103,11 +104,6 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     ttft_model::parse_count(text).map_err(|e| e.to_string())
 }
 
-fn parse_header(text: &str) -> Result<Header, String> {
-    let (name, value) = text.split_once(':').ok_or("write it as `Name: value`")?;
-    Ok(Header { name: name.trim().to_ascii_lowercase(), value: value.trim().to_owned() })
-}
-
 fn parse_http(text: &str) -> Result<HttpVersion, String> {
     match text {
         "1" | "1.1" => Ok(HttpVersion::H1),
@@ -129,26 +125,42 @@ fn parse_resolve(text: &str) -> Result<Resolve, String> {
 }
 
 impl EndpointArgs {
+    /// The extra headers. A wrong one is not shown: it may be a secret with a slip in its name.
+    pub(crate) fn headers(&self) -> anyhow::Result<Vec<Header>> {
+        let parse = |(i, text): (usize, &String)| match text.split_once(':') {
+            Some((name, value)) => {
+                Ok(Header { name: name.trim().to_ascii_lowercase(), value: value.trim().to_owned() })
+            }
+            None => Err(usage(anyhow!("--header number {} has no colon: write it as `Name: value`", i + 1))),
+        };
+        self.header.iter().enumerate().map(parse).collect()
+    }
+
+    /// Where the key comes from.
+    pub(crate) fn api_key(&self) -> anyhow::Result<ApiKey> {
+        match (&self.api_key_file, &self.api_key_env) {
+            (Some(file), _) => Ok(ApiKey::File(file.clone())),
+            (None, None) => Ok(ApiKey::Env(KEY_VARIABLE.to_owned())),
+            (None, Some(name)) if std::env::var_os(name).is_some() => Ok(ApiKey::Env(name.clone())),
+            (None, Some(name)) if redact::is_variable(name) => {
+                Err(usage(anyhow!("the environment has no variable `{name}`: set it to the key")))
+            }
+            (None, Some(_)) => {
+                Err(usage(anyhow!("--api-key-env takes the name of a variable, not the key itself")))
+            }
+        }
+    }
+
     /// The endpoint of a plan; `url` as the user wrote it, or the simulated engine.
     pub(crate) fn endpoint(&self) -> anyhow::Result<Endpoint> {
         let given = self.url.clone().unwrap_or_else(|| crate::simulator::DEFAULT.to_owned());
         let dialect = self.dialect.clone().unwrap_or_else(|| dialect_of_url(&given).to_owned());
-        let api_key = match (&self.api_key_file, &self.api_key_env) {
-            (Some(file), _) => ApiKey::File(file.clone()),
-            (None, Some(name)) => {
-                if std::env::var_os(name).is_none() {
-                    return Err(usage(anyhow::anyhow!("the environment has no variable `{name}`")));
-                }
-                ApiKey::Env(name.clone())
-            }
-            (None, None) => ApiKey::Env(KEY_VARIABLE.to_owned()),
-        };
         Ok(Endpoint {
             url: given,
             dialect,
             model: self.model.clone(),
-            api_key,
-            headers: self.header.clone(),
+            api_key: self.api_key()?,
+            headers: self.headers()?,
             connections: Connections::Reuse,
             http: self.http,
             insecure: self.insecure,
@@ -189,7 +201,7 @@ impl PromptArgs {
 }
 
 fn small(value: u64, flag: &str) -> anyhow::Result<u32> {
-    u32::try_from(value).map_err(|_| usage(anyhow::anyhow!("{flag} {value} is more than any model takes")))
+    u32::try_from(value).map_err(|_| usage(anyhow!("{flag} {value} is more than any model takes")))
 }
 
 impl TimeoutArgs {
@@ -219,7 +231,7 @@ pub(crate) struct Reached {
 pub(crate) fn reach(endpoint: &Endpoint, timeouts: &Timeouts, base: Option<&str>) -> anyhow::Result<Reached> {
     let dialect = load_dialect(&endpoint.dialect)?;
     let model = endpoint.model.clone().unwrap_or_default();
-    let url = endpoint_url(base.unwrap_or(&endpoint.url), &dialect.path(&model)).map_err(usage)?;
+    let url = endpoint_url(base.unwrap_or(&endpoint.url), &dialect.path(&model)).map_err(without_secrets)?;
     let target = Target::parse(&url).map_err(usage)?;
     let tls = TlsOptions {
         insecure: endpoint.insecure,
@@ -233,6 +245,16 @@ pub(crate) fn reach(endpoint: &Endpoint, timeouts: &Timeouts, base: Option<&str>
         streams_per_connection: endpoint.streams_per_connection,
     };
     Ok(Reached { dialect, target, url, connect, key: read_key(&endpoint.api_key)? })
+}
+
+/// A URL that is none may still hold a key.
+fn without_secrets(error: EndpointError) -> anyhow::Error {
+    usage(match error {
+        EndpointError::NotUrl { given, why, hint } => {
+            EndpointError::NotUrl { given: redact::url(&given).into_owned(), why, hint }
+        }
+        other @ EndpointError::Scheme(_) => other,
+    })
 }
 
 pub(crate) fn load_dialect(name: &str) -> anyhow::Result<Arc<Dialect>> {
@@ -256,7 +278,7 @@ fn read_key(source: &ApiKey) -> anyhow::Result<Option<String>> {
         return Ok(None);
     };
     if key.chars().any(char::is_control) {
-        let error = anyhow::anyhow!("the API key holds a line end or another control character");
+        let error = anyhow!("the API key holds a line end or another control character");
         return Err(usage(error));
     }
     Ok(Some(key))

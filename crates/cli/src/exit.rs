@@ -46,6 +46,12 @@ pub(crate) fn report(result: anyhow::Result<Exit>) -> Exit {
         Err(error) => error,
     };
     let exit = error.downcast_ref::<Exit>().copied().unwrap_or(Exit::NotMeasured);
+    tell(&error);
+    exit
+}
+
+/// Prints an error with its causes.
+pub(crate) fn tell(error: &anyhow::Error) {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         // Errors of libraries repeat their causes, in part.
@@ -57,5 +63,4 @@ pub(crate) fn report(result: anyhow::Result<Exit>) -> Exit {
         }
     }
     output::note(&format!("error: {}", ttft_show::escape(&text)));
-    exit
 }

@@ -46,6 +46,7 @@ enum Verb {
 }
 
 fn main() -> std::process::ExitCode {
+    ttft_kernel::outlive_file_size_limit();
     let result = match Cli::parse().verb {
         Verb::Run(args) => run::run(&args),
         Verb::Check(args) => check::run(&args),

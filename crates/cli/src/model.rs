@@ -1,13 +1,13 @@
 //! Which models a server has.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 use ttft_drive::get;
-use ttft_model::Endpoint;
+use ttft_model::{Endpoint, ErrorClass};
 use ttft_plan::sibling_url;
-use ttft_wire::Target;
+use ttft_wire::{Target, WireError};
 
 use crate::endpoint::Reached;
 use crate::usage;
@@ -29,10 +29,13 @@ pub(crate) fn list(reached: &Reached, endpoint: &Endpoint) -> anyhow::Result<Vec
     }
     headers.remove(http::header::CONTENT_TYPE);
     let (status, body) = get(&target, &reached.connect, &endpoint.resolve, headers, LIMIT)?;
-    if status != 200 {
-        bail!("the server answers {status} to {}", target.path);
+    match status {
+        200 => {}
+        401 | 403 => bail!("the server answers {status}: {}", ErrorClass::HttpAuth.remedy()),
+        _ => bail!("the server answers {status} to {}: name a model with --model", target.path),
     }
-    let body: Value = serde_json::from_slice(&body).context("its list of models is no JSON")?;
+    let body: Value =
+        serde_json::from_slice(&body).context("its list of models is no JSON: name one with --model")?;
     let ids = body["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
     Ok(ids.map(str::to_owned).collect())
 }
@@ -42,10 +45,14 @@ pub(crate) fn choose(reached: &Reached, endpoint: &mut Endpoint) -> anyhow::Resu
     if endpoint.model.is_some() {
         return Ok(());
     }
-    let models = list(reached, endpoint).context("no --model is given, and the server's list cannot be had");
-    match models?.into_iter().next() {
+    let models = list(reached, endpoint).map_err(|error| match error.downcast_ref::<WireError>() {
+        // Nothing will be had from there, with or without a model.
+        Some(wire) => anyhow!("{wire}; {}", wire.class.remedy()),
+        None => error.context("no --model is given, and the server's list cannot be had"),
+    })?;
+    match models.into_iter().next() {
         Some(model) => endpoint.model = Some(model),
-        None => return Err(usage(anyhow::anyhow!("the server lists no model: name one with --model"))),
+        None => return Err(usage(anyhow!("the server lists no model: name one with --model"))),
     }
     Ok(())
 }

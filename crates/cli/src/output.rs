@@ -39,8 +39,25 @@ pub(crate) fn show(
 ) -> anyhow::Result<()> {
     if json {
         note(text(&style(&io::stderr())).trim_end());
-        print(&format!("{}\n", serde_json::to_string_pretty(value)?))
+        print(&json_text(value)?)
     } else {
         print(&text(&style(&io::stdout())))
     }
+}
+
+/// Indented JSON in which nothing is left that a terminal could take for a command: what JSON allows and terminals
+/// obey is escaped as well.
+pub(crate) fn json_text(value: &impl serde::Serialize) -> anyhow::Result<String> {
+    let json = serde_json::to_string_pretty(value).context("cannot write JSON")?;
+    let mut text = String::with_capacity(json.len() + 1);
+    for c in json.chars() {
+        if c != '\n' && ttft_show::is_hostile(c) {
+            let mut units = [0; 2];
+            text.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            text.push(c);
+        }
+    }
+    text.push('\n');
+    Ok(text)
 }

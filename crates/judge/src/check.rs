@@ -44,7 +44,8 @@ pub fn findings(record: &Record, context: &CheckContext) -> Vec<Finding> {
     if answered {
         all.extend([key(record, context), Some(version(record)), server(context)].into_iter().flatten());
     }
-    if record.answer.first_token.is_some() {
+    // A whole answer in one document has no first token.
+    if record.answer.first_token.is_some() || record.outcome() == Outcome::Ok {
         let of_stream = [
             Some(streamed(record, context)),
             first_event(record),
@@ -111,7 +112,7 @@ fn streamed(r: &Record, context: &CheckContext) -> Finding {
             .because(format!("{events} events with output{tokens}"));
     }
     let finding =
-        Finding::new(Level::Bad, "the answer is one document, not a stream: its TTFT is its whole time")
+        Finding::new(Level::Bad, "the answer is one document, not a stream: it has no time to first token")
             .remedy("check that no proxy collects the answer, and that this path and model can stream");
     match &context.content_type {
         Some(kind) => finding.because(format!("content-type {kind}")),
@@ -335,7 +336,7 @@ fn clock(r: &Record) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ttft_model::{Channel, ErrorClass, Failure, Nanos, Stamp, TcpFacts};
+    use ttft_model::{Answer, Channel, ErrorClass, Failure, Nanos, Stamp, TcpFacts};
 
     fn stamp(ms: i64) -> Stamp {
         Stamp { kernel: Some(Nanos::from_millis(ms)), user: Nanos(ms * 1_000_000 + 40_000) }
@@ -405,6 +406,10 @@ mod tests {
         with(|r| r.answer.facts.terminator = false, Level::Note, "no terminator");
         with(|r| r.answer.facts.finish = false, Level::Warn, "without a finish reason");
         with(|r| r.answer.facts.streamed = false, Level::Bad, "not a stream");
+        let one_document = |r: &mut Record| {
+            r.answer = Answer { outcome: r.answer.outcome, usage: r.answer.usage, ..Answer::default() };
+        };
+        with(one_document, Level::Bad, "not a stream");
         with(|r| r.answer.facts.after_end = 1, Level::Note, "1 events came after the end");
         with(|r| r.answer.usage.output = None, Level::Warn, "does not count tokens");
         with(|r| r.answer.first_answer = None, Level::Note, "all output was reasoning");

@@ -28,7 +28,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 
 /// Controls (C0, DEL, C1), line and paragraph separators, marks that turn the direction of writing, and characters
 /// that are invisible on purpose. The joiners of Indic scripts and emoji are let through.
-fn is_hostile(c: char) -> bool {
+pub fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'

@@ -16,7 +16,7 @@ mod summary;
 mod table;
 mod waterfall;
 
-pub use escape::escape;
+pub use escape::{escape, is_hostile};
 pub use findings::findings_text;
 pub use style::Style;
 pub use summary::summary_text;

@@ -250,7 +250,7 @@ fn notes(stage: &StageSummary, style: Style) -> String {
             notes.push(format!("{} {verb} {text}", count(n)));
         }
     };
-    say(stream.not_streamed, "got one document instead of a stream: TTFT is the whole time");
+    say(stream.not_streamed, "got one document instead of a stream: they have no TTFT");
     say(stream.all_in_one_read, "got all output in one read: something between collects the stream");
     say(stream.compressed, "got a compressed answer although none was asked for");
     say(stream.without_terminator, "ended without the dialect's terminator");

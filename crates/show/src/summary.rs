@@ -60,7 +60,8 @@ fn head(summary: &Summary, style: Style) -> String {
     out.push_str(&wrap("", &when.join(" · "), style.width));
     if run.interrupted {
         let why = run.stopped_by.as_ref().map(|why| format!(": {}", escape(why))).unwrap_or_default();
-        out.push_str(&style.paint(Ink::Doubtful, &format!("stopped before its end{why}")));
+        let told = wrap("", &format!("stopped before its end{why}"), style.width);
+        out.push_str(&style.paint(Ink::Doubtful, told.trim_end()));
         out.push('\n');
     }
     out

@@ -1,5 +1,6 @@
 //! Writes a run's folder while the run goes on.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -72,6 +73,11 @@ impl RunFolder {
     /// Keeps a text, such as the API key, out of everything written from now on, even if a server repeats it.
     pub fn keep_out(&mut self, secret: &str) {
         self.encoder.secrets().add(secret);
+    }
+
+    /// A text without what is kept out of the files.
+    pub fn clean<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
+        self.encoder.secrets().scrub(text)
     }
 
     /// Adds rows. Written when a batch is full, else at the next [`RunFolder::flush`]. Failure of the disk is

@@ -6,6 +6,7 @@ use ttft_judge::Finding;
 use ttft_judge::check::{CheckContext, findings};
 use ttft_kernel::{Anchor, raise_open_files};
 use ttft_model::{CachePolicy, Outcome};
+use ttft_store::redact::{REDACTED, Secrets};
 
 use crate::endpoint::{EndpointArgs, PromptArgs, TimeoutArgs, reach};
 use crate::exit::Exit;
@@ -21,15 +22,15 @@ Examples:
 
 Exit code 0 if the stream is fine, 3 if there was none.")]
 pub(crate) struct Args {
+    /// Print JSON on standard output, and text on standard error
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     endpoint: EndpointArgs,
     #[command(flatten)]
     prompt: PromptArgs,
     #[command(flatten)]
     timeouts: TimeoutArgs,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Checks one endpoint.
@@ -54,8 +55,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         single(&reached.target, &reached.dialect, &reached.connect, &endpoint.resolve, timeouts, &maker, 2)
             .context("cannot start an event loop")?
             .into_iter();
-    let first = singles.next().context("no request was sent")?;
+    let mut first = singles.next().context("no request was sent")?;
     let second = singles.next();
+    let mut secrets = Secrets::of_requests(&endpoint, std::slice::from_ref(&workload));
+    secrets.add(reached.key.as_deref().unwrap_or_default());
+    keep_out(&secrets, &mut first);
     let context = context(&first, second.as_ref(), &endpoint, models.ok(), reached.key.is_some());
     let found = findings(&first.record, &context);
 
@@ -69,7 +73,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             ttft_show::waterfall_text(&first.record, &found, style)
         )
     })?;
-    Ok(if first.record.outcome() == Outcome::Ok { Exit::Ok } else { Exit::NotMeasured })
+    let measured = first.record.outcome() == Outcome::Ok && first.record.answer.first_token.is_some();
+    Ok(if measured { Exit::Ok } else { Exit::NotMeasured })
+}
+
+/// A server may repeat the key in what it says.
+fn keep_out(secrets: &Secrets, single: &mut Single) {
+    let scrub = |text: &mut String| *text = secrets.scrub(text).into_owned();
+    scrub(&mut single.text);
+    let answer = &mut single.record.answer;
+    for said in [&mut answer.model, &mut answer.finish_reason, &mut answer.response_id] {
+        said.as_mut().map(scrub);
+    }
+    if let Some(failure) = &mut single.record.answer.failure {
+        scrub(&mut failure.message);
+        failure.code.as_mut().map(scrub);
+    }
+    for value in single.headers.iter_mut().flat_map(http::HeaderMap::values_mut) {
+        let clean = value.to_str().ok().and_then(|text| secrets.scrub(text).parse().ok());
+        *value = clean.unwrap_or(http::HeaderValue::from_static(REDACTED));
+    }
 }
 
 fn context(

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use ttft_judge::{RunFold, Summary};
 use ttft_store::{Events, read_run};
 
@@ -35,6 +35,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// Sums up a run from its folder: the one way to a summary, for a run just ended as for an old one.
 pub(crate) fn summarise(path: &Path) -> anyhow::Result<Summary> {
+    let facts = path.join(ttft_store::names::RUN);
+    if !facts.exists() {
+        bail!("{} is no run folder: it has no {}", path.display(), ttft_store::names::RUN);
+    }
     let stored = read_run(path)?;
     let mut fold = RunFold::new(&stored.run)?;
     let mut requests = stored.requests(Events::Load)?;

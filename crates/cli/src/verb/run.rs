@@ -4,6 +4,7 @@ mod args;
 mod facts;
 mod recorder;
 mod to_plan;
+mod warm_up;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +14,11 @@ use ttft_drive::{Job, Stop, start};
 use ttft_judge::Summary;
 use ttft_kernel::{Anchor, cpu_count};
 use ttft_model::{CachePolicy, Load, Plan};
-use ttft_store::{Place, RunFolder};
+use ttft_store::{Place, RunFolder, StoreError};
 
 pub(crate) use args::Args;
 
+use self::recorder::Ending;
 use crate::endpoint::{Reached, check_open_files, reach};
 use crate::exit::Exit;
 use crate::verb::report::summarise;
@@ -44,7 +46,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(path) => Place::Exactly(path),
         None => Place::Under(Path::new(RUNS)),
     };
-    let mut folder = RunFolder::create(place, &plan, &facts).map_err(crate::usage)?;
+    let mut folder = RunFolder::create(place, &plan, &facts).map_err(|error| match error {
+        StoreError::NotEmpty { .. } => crate::usage(error),
+        other => other.into(),
+    })?;
     if let Some(key) = &reached.key {
         folder.keep_out(key);
     }
@@ -54,13 +59,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let stop = Stop::default();
     signals::listen(stop.clone());
     let running = start(job, stop);
-    let run = recorder::record(&running, folder, facts)?;
+    let ending = recorder::record(&running, folder, facts)?;
     running.join();
     // The engine's own figures are its log's matter.
     drop(sim);
 
     let summary = summarise(&path)?;
-    finish(args, &path, &summary, run.interrupted)
+    finish(args, &path, &summary, ending)
 }
 
 fn job(plan: &Plan, reached: &Reached, beside_simulator: bool) -> anyhow::Result<Job> {
@@ -109,15 +114,15 @@ fn announce(plan: &Plan, folder: &Path) {
     output::note(&format!("results go to {}", folder.display()));
 }
 
-fn finish(args: &Args, path: &Path, summary: &Summary, interrupted: bool) -> anyhow::Result<Exit> {
-    ttft_store::write_json(&path.join(ttft_store::names::SUMMARY), summary)
-        .context("the results are kept, but the summary could not be written")?;
+fn finish(args: &Args, path: &Path, summary: &Summary, ending: Ending) -> anyhow::Result<Exit> {
+    let written = ttft_store::write_json(&path.join(ttft_store::names::SUMMARY), summary);
     output::show(args.json, summary, |style| ttft_show::summary_text(summary, style))?;
     output::note(&format!("\nkept in {}; `ttft report {}` shows this again", path.display(), path.display()));
+    written.context("the results are kept, but the summary could not be written")?;
     let ok: u64 = summary.stages.iter().map(|stage| stage.requests.ok).sum();
     Ok(match summary.slo_met() {
-        _ if interrupted => Exit::Interrupted,
-        _ if ok == 0 => Exit::NotMeasured,
+        _ if ending == Ending::Signal => Exit::Interrupted,
+        _ if ok == 0 || ending == Ending::Trouble => Exit::NotMeasured,
         Some(false) => Exit::Failed,
         _ => Exit::Ok,
     })

@@ -60,6 +60,11 @@ pub(crate) struct Args {
 
 /// Serves until the process is ended.
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
+    if args.fault.iter().any(|fault| fault == "help") {
+        let lines = Faults::all().iter().map(|(form, what)| format!("{form:<26} {what}"));
+        output::print(&(lines.collect::<Vec<_>>().join("\n") + "\n"))?;
+        return Ok(Exit::Ok);
+    }
     let profile = Profile::load(&args.profile).map_err(usage)?;
     let profile = profile.with_times(args.ttft_ms, args.itl_ms).map_err(usage)?;
     let faults = Faults::parse(args.fault.iter().map(String::as_str)).map_err(usage)?;

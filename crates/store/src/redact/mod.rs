@@ -15,6 +15,7 @@ use ttft_model::{ApiKey, Plan, Run};
 
 pub use command::command_line;
 pub use json::body_json;
+pub use name::is_variable;
 pub use secrets::Secrets;
 pub use url::url;
 

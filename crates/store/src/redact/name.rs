@@ -77,7 +77,7 @@ fn words(name: &str) -> Vec<String> {
 }
 
 /// Whether this can be the name of an environment variable.
-pub(super) fn is_variable(name: &str) -> bool {
+pub fn is_variable(name: &str) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && name.len() <= 64

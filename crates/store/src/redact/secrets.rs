@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ttft_model::Plan;
+use ttft_model::{Endpoint, Plan, Workload};
 
 use super::{REDACTED, json, name, url};
 
@@ -16,15 +16,19 @@ const SHORTEST: usize = 6;
 impl Secrets {
     /// The secrets that a plan holds.
     pub fn of(plan: &Plan) -> Self {
+        Self::of_requests(&plan.endpoint, &plan.workloads)
+    }
+
+    /// The secrets that requests of these workloads hold.
+    pub fn of_requests(endpoint: &Endpoint, workloads: &[Workload]) -> Self {
         let mut secrets = Self::default();
-        let endpoint = &plan.endpoint;
         url::each_secret(&endpoint.url, &mut |secret| secrets.add_with_tail(secret, ':'));
         for header in &endpoint.headers {
             if name::is_secret_header(&header.name) {
                 secrets.add_with_tail(&header.value, ' ');
             }
         }
-        for body in plan.workloads.iter().filter_map(|workload| workload.body_json.as_deref()) {
+        for body in workloads.iter().filter_map(|workload| workload.body_json.as_deref()) {
             json::each_secret(body, &mut |secret| secrets.add(secret));
         }
         secrets

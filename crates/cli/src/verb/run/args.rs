@@ -29,24 +29,61 @@ pub(crate) struct Args {
     pub timeouts: TimeoutArgs,
     /// Objective, METRIC<VALUE or METRIC_pNN<VALUE, such as 'ttft_p95<2s'; may be repeated. A missed one makes
     /// the exit code 1
-    #[arg(long, value_name = "SLO")]
+    #[arg(long, help_heading = RUN, value_name = "SLO")]
     pub slo: Vec<String>,
-    /// Repeat the run of this plan file; only URL, model, key, name, out and seed may be given beside it
-    #[arg(long, value_name = "FILE")]
+    /// Repeat the run of this plan file; only URL, model, key, headers, name, out and seed may be given beside it
+    #[arg(long, help_heading = RUN, value_name = "FILE", conflicts_with_all = FIXED_BY_A_PLAN)]
     pub plan: Option<PathBuf>,
     /// Short name of the run, part of its folder's name
-    #[arg(long)]
+    #[arg(long, help_heading = RUN)]
     pub name: Option<String>,
     /// Folder for the results, new or empty [default: a new one under runs/]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = RUN, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Seed of all random choices
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = RUN, value_name = "N")]
     pub seed: Option<u64>,
     /// Print summary.json on standard output, and text on standard error
-    #[arg(long)]
+    #[arg(long, help_heading = RUN)]
     pub json: bool,
 }
+
+/// Heading of what concerns the run as a whole.
+const RUN: &str = "Run";
+
+/// What a plan says, and flags beside it cannot.
+const FIXED_BY_A_PLAN: [&str; 30] = [
+    "dialect",
+    "http",
+    "insecure",
+    "ca",
+    "resolve",
+    "prompt",
+    "prompt_tokens",
+    "dataset",
+    "max_tokens",
+    "ignore_eos",
+    "body_json",
+    "concurrency",
+    "rate",
+    "arrival",
+    "max_in_flight",
+    "requests",
+    "duration",
+    "ramp_up",
+    "warmup",
+    "drain",
+    "connections",
+    "streams_per_connection",
+    "cache",
+    "workers",
+    "realtime",
+    "timeout_connect",
+    "timeout_first_token",
+    "timeout_idle",
+    "timeout_total",
+    "slo",
+];
 
 /// How much is asked, when.
 #[derive(Debug, clap::Args)]
@@ -57,13 +94,13 @@ pub(crate) struct LoadArgs {
     #[arg(long, short, value_name = "N,…", value_delimiter = ',', value_parser = count, conflicts_with = "rate")]
     pub concurrency: Vec<u64>,
     /// Open loop: this many requests a second, however slow the answers; a list makes a stage of each
-    #[arg(long, short, value_name = "R,…", value_delimiter = ',')]
+    #[arg(long, short, value_name = "R,…", value_delimiter = ',', value_parser = parse_rate, allow_negative_numbers = true)]
     pub rate: Vec<f64>,
     /// Gaps of an open loop: constant, poisson, or gamma:SHAPE (below 1 is burstier)
-    #[arg(long, value_parser = parse_arrival, default_value = "poisson")]
+    #[arg(long, value_parser = parse_arrival, default_value = "poisson", requires = "rate", conflicts_with = "concurrency")]
     pub arrival: Arrival,
     /// Arrivals over this many in flight wait; the wait shows in send_lag
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count, requires = "rate", conflicts_with = "concurrency")]
     pub max_in_flight: Option<u64>,
     /// Requests of a stage
     #[arg(long, short = 'n', value_name = "N", value_parser = count)]
@@ -72,7 +109,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, short, value_name = "TIME")]
     pub duration: Option<Span>,
     /// The users of a closed loop begin evenly over this time
-    #[arg(long, value_name = "TIME", default_value = "0s")]
+    #[arg(long, value_name = "TIME", default_value = "0s", conflicts_with = "rate")]
     pub ramp_up: Span,
     /// Requests sent first, kept and marked, never counted; 0 switches it off
     #[arg(long, value_name = "N", value_parser = count, default_value = "10")]
@@ -95,6 +132,13 @@ pub(crate) struct LoadArgs {
     /// Ask for real-time scheduling (SCHED_FIFO) of the workers
     #[arg(long)]
     pub realtime: bool,
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= 1e7 => Ok(rate),
+        _ => Err("it is requests a second, above 0, for instance 2 or 0.5".to_owned()),
+    }
 }
 
 fn parse_arrival(text: &str) -> Result<Arrival, String> {

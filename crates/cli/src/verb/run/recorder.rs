@@ -3,42 +3,55 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use anyhow::bail;
 use ttft_drive::{Message, Running};
 use ttft_kernel::mono_now;
 use ttft_model::{Load, Nanos, Run, StageWindow};
-use ttft_store::{Appended, RunFolder};
+use ttft_store::{Appended, RunFolder, StoreError};
 
-use crate::output;
+use super::warm_up::WarmUp;
 use crate::progress::Line;
+use crate::{exit, output};
 
 /// What was told is on disk at most this much later.
 const FLUSH_EVERY: Nanos = Nanos::from_millis(1_000);
 const LISTEN: Duration = Duration::from_millis(100);
 
-/// Keeps everything until the run is over, and returns its facts.
-pub(super) fn record(running: &Running, folder: RunFolder, run: Run) -> anyhow::Result<Run> {
-    Recorder { running, folder, run, line: Line::new(), flushed: mono_now() }.listen()
+/// How a run came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// As planned.
+    Planned,
+    /// By a signal.
+    Signal,
+    /// There was no point in going on: the disk was full, or nothing could be reached.
+    Trouble,
+}
+
+/// Keeps everything until the run is over.
+pub(super) fn record(running: &Running, folder: RunFolder, run: Run) -> anyhow::Result<Ending> {
+    let warm_up = WarmUp::default();
+    Recorder { running, folder, run, warm_up, line: Line::new(), flushed: mono_now() }.listen()
 }
 
 struct Recorder<'a> {
     running: &'a Running,
     folder: RunFolder,
     run: Run,
+    warm_up: WarmUp,
     line: Line,
     flushed: Nanos,
 }
 
 impl Recorder<'_> {
-    fn listen(mut self) -> anyhow::Result<Run> {
-        loop {
-            let over = match self.running.messages.recv_timeout(LISTEN) {
+    fn listen(mut self) -> anyhow::Result<Ending> {
+        let ending = loop {
+            let ending = match self.running.messages.recv_timeout(LISTEN) {
                 Ok(message) => self.take(message)?,
-                Err(RecvTimeoutError::Timeout) => false,
-                Err(RecvTimeoutError::Disconnected) => bail!("the run ended without a word"),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(self.broke("it ended without a word".to_owned())),
             };
-            if over {
-                break;
+            if let Some(ending) = ending {
+                break ending;
             }
             if mono_now() - self.flushed >= FLUSH_EVERY {
                 let appended = self.folder.flush()?;
@@ -46,25 +59,39 @@ impl Recorder<'_> {
                 self.flushed = mono_now();
             }
             self.line.tick(&self.running.progress);
-        }
+        };
         self.line.clear();
         self.run.ended_ns = Some(mono_now().0 - self.run.zero_monotonic_ns);
-        let finished = self.folder.finish(&self.run)?;
-        if finished.low_space {
-            output::note("the disk was full: the run was stopped early, and every result up to then is kept");
+        match self.folder.finish(&self.run) {
+            Ok(finished) if finished.low_space => {
+                output::note("the disk was full: every result up to then is kept");
+            }
+            Ok(_) => {}
+            // All others are kept, and worth a summary.
+            Err(error @ StoreError::NotKept { .. }) => {
+                exit::tell(&error.into());
+                return Ok(Ending::Trouble);
+            }
+            Err(error) => return Err(error.into()),
         }
-        Ok(self.run)
+        Ok(ending)
     }
 
-    /// Keeps one message; true when it was the last.
-    fn take(&mut self, message: Message) -> anyhow::Result<bool> {
+    /// Keeps one message; the last one tells how the run ended.
+    fn take(&mut self, message: Message) -> anyhow::Result<Option<Ending>> {
         match message {
             Message::Records(records) => {
+                self.warm_up.push(&records);
                 let appended = self.folder.append(&records)?;
                 self.heed(&appended);
             }
             Message::WarmUp { requests } => self.line.begin(format!("warm-up, {requests} requests")),
-            Message::StageBegan { stage, start } => self.begin(stage, start)?,
+            Message::StageBegan { stage, start } => {
+                self.begin(stage, start)?;
+                if let Some(reason) = self.warm_up.take_hopeless() {
+                    self.stop("--warmup 0 goes on regardless", &reason);
+                }
+            }
             Message::StageEnded(window) => {
                 self.run.stages.retain(|known| known.stage != window.stage);
                 self.run.stages.push(self.on_axis(window));
@@ -72,7 +99,12 @@ impl Recorder<'_> {
             }
             Message::Ended { interrupted, wall_steps, realtime } => {
                 self.run.interrupted = interrupted;
-                if interrupted && self.run.stopped_by.is_none() {
+                let ending = match (interrupted, &self.run.stopped_by) {
+                    (false, _) => Ending::Planned,
+                    (true, Some(_)) => Ending::Trouble,
+                    (true, None) => Ending::Signal,
+                };
+                if ending == Ending::Signal {
                     self.run.stopped_by = Some("a signal (Ctrl-C or a request to terminate)".to_owned());
                 }
                 self.run.clock.wall_steps = wall_steps;
@@ -82,11 +114,11 @@ impl Recorder<'_> {
                         "real-time scheduling was not granted: run as root, or allow it by `ulimit -r`",
                     );
                 }
-                return Ok(true);
+                return Ok(Some(ending));
             }
-            Message::Failed(why) => bail!("{why}"),
+            Message::Failed(why) => return Ok(Some(self.broke(why))),
         }
-        Ok(false)
+        Ok(None)
     }
 
     fn begin(&mut self, stage: u32, start: Nanos) -> anyhow::Result<()> {
@@ -116,10 +148,26 @@ impl Recorder<'_> {
     }
 
     fn heed(&mut self, appended: &Appended) {
-        let Some(reason) = appended.stop_reason() else { return };
+        if let Some(reason) = appended.stop_reason() {
+            self.stop(&format!("free some space in {}", self.folder.path().display()), &reason);
+        }
+    }
+
+    /// The run could not go on; what it told until then is kept.
+    fn broke(&mut self, why: String) -> Ending {
+        self.line.clear();
+        output::note(&format!("error: the run broke off: {}", ttft_show::escape(&why)));
+        self.run.interrupted = true;
+        self.run.stopped_by = Some(why);
+        Ending::Trouble
+    }
+
+    /// Ends the run in order, once, with a word on what to do.
+    fn stop(&mut self, remedy: &str, reason: &str) {
         if self.run.stopped_by.is_none() {
             self.line.clear();
-            output::note(&format!("stopping: {reason}; free some space in {}", self.folder.path().display()));
+            let reason = self.folder.clean(reason).into_owned();
+            output::note(&format!("stopping: {}; {remedy}", ttft_show::escape(&reason)));
             self.running.stop.in_order();
             self.run.stopped_by = Some(reason);
         }

@@ -26,24 +26,10 @@ pub(super) fn plan(args: &Args) -> anyhow::Result<Plan> {
 }
 
 fn from_file(args: &Args, path: &Path) -> anyhow::Result<Plan> {
-    let load = &args.load;
-    let given = [
-        (!load.concurrency.is_empty(), "--concurrency"),
-        (!load.rate.is_empty(), "--rate"),
-        (load.requests.is_some(), "--requests"),
-        (load.duration.is_some(), "--duration"),
-        (args.prompt.prompt.is_some(), "--prompt"),
-        (args.prompt.prompt_tokens.is_some(), "--prompt-tokens"),
-        (args.prompt.dataset.is_some(), "--dataset"),
-        (!args.slo.is_empty(), "--slo"),
-    ];
-    if let Some((_, flag)) = given.into_iter().find(|(given, _)| *given) {
-        return Err(usage(anyhow!("{flag} cannot be given beside --plan: change it in {}", path.display())));
-    }
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the plan {}", path.display()))
         .map_err(usage)?;
-    let mut plan: Plan = toml::from_str(&text).map_err(|e| usage(anyhow!("{}: {e}", path.display())))?;
+    let mut plan: Plan = toml::from_str(&text).map_err(|e| not_a_plan(path, &text, &e))?;
     if let Some(url) = &args.endpoint.url {
         plan.endpoint.url.clone_from(url);
     }
@@ -51,16 +37,24 @@ fn from_file(args: &Args, path: &Path) -> anyhow::Result<Plan> {
         plan.endpoint.model.clone_from(&args.endpoint.model);
     }
     if args.endpoint.api_key_env.is_some() || args.endpoint.api_key_file.is_some() {
-        plan.endpoint.api_key = args.endpoint.endpoint()?.api_key;
+        plan.endpoint.api_key = args.endpoint.api_key()?;
     }
     // What was redacted when the plan was written has to be given again.
     plan.endpoint.headers.retain(|header| header.value != ttft_store::redact::REDACTED);
-    plan.endpoint.headers.extend(args.endpoint.header.iter().cloned());
+    plan.endpoint.headers.extend(args.endpoint.headers()?);
     if let Some(name) = &args.name {
         plan.name.clone_from(name);
     }
     plan.seed = args.seed.unwrap_or(plan.seed);
     Ok(plan)
+}
+
+/// What is wrong with a plan, and where, in one line.
+fn not_a_plan(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let line =
+        error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count() + 1);
+    let at = line.map(|line| format!(", line {line}")).unwrap_or_default();
+    usage(anyhow!("{}{at}: {}", path.display(), error.message()))
 }
 
 fn from_flags(args: &Args) -> anyhow::Result<Plan> {

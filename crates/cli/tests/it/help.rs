@@ -1,0 +1,56 @@
+//! Texts that users see first, as they are: a change of theirs is meant, or it is a mistake.
+
+use crate::home::Home;
+use crate::sim::Sim;
+
+#[test]
+fn help() {
+    let home = Home::new();
+    for (name, line) in [("ttft", "--help"), ("run", "run --help"), ("check", "check --help")] {
+        insta::assert_snapshot!(format!("help_{name}"), home.ttft(line).expect(0).out);
+    }
+}
+
+#[test]
+fn version() {
+    let home = Home::new();
+    assert_eq!(home.ttft("--version").expect(0).out, concat!("ttft ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn summary() {
+    let home = Home::new();
+    let sim = Sim::start(&home, "");
+    let flags = "-c 1 -n 8 --warmup 2 --max-tokens 8 --ignore-eos --slo ttft_p50<60s --slo error_rate<1%";
+    let done = home.ttft(&format!("run {} {flags}", sim.url)).expect(0);
+    insta::assert_snapshot!("summary", shape(&done.out));
+}
+
+/// A summary without what differs from run to run: numbers, widths, and how busy this machine happens to be.
+fn shape(text: &str) -> String {
+    let mut lines = Vec::new();
+    let mut of_client = false;
+    for line in text.lines() {
+        // The opinion on the client goes up to the next empty line; single oddities begin with a dash.
+        of_client = (of_client && !line.is_empty()) || line.starts_with("client ");
+        if of_client || line.starts_with("- ") {
+            continue;
+        }
+        lines.push(line.split_whitespace().map(without_numbers).collect::<Vec<_>>().join(" "));
+    }
+    lines.dedup();
+    lines.join("\n")
+}
+
+/// Every number as `#`.
+fn without_numbers(word: &str) -> String {
+    let mut shape = String::new();
+    for c in word.chars().filter(|c| *c != '~') {
+        match c {
+            '0'..='9' | '.' | ',' if shape.ends_with('#') => {}
+            '0'..='9' | '∞' => shape.push('#'),
+            other => shape.push(other),
+        }
+    }
+    shape
+}

@@ -1,0 +1,20 @@
+//! The built binary, driven as users drive it.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected fails")]
+
+mod bad_input;
+mod cases;
+mod check;
+mod dialects;
+mod faults;
+mod help;
+mod home;
+mod hostile;
+mod limits;
+mod load;
+mod raw_server;
+mod reach;
+mod run;
+mod secrets;
+mod signals;
+mod sim;
