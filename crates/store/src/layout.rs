@@ -71,33 +71,39 @@ impl Layout {
         {
             return Err("a batch with more rows than bytes".to_owned());
         }
-        let ends = buffers.iter().map(|buffer| {
+        let spans = buffers.iter().map(|buffer| {
             let (from, len) = (u64::try_from(buffer.offset()).ok()?, u64::try_from(buffer.length()).ok()?);
-            from.checked_add(len).filter(|end| *end <= body_len)
+            let end = from.checked_add(len).filter(|end| *end <= body_len)?;
+            Some((len, end))
         });
-        let ends: Vec<u64> = ends.collect::<Option<_>>().ok_or("a buffer outside of its batch")?;
+        let spans: Vec<(u64, u64)> = spans.collect::<Option<_>>().ok_or("a buffer outside of its batch")?;
 
         let mut needed = 0;
-        let mut rest = ends.as_slice();
+        let mut rest = spans.as_slice();
         for (index, field) in self.schema.fields().iter().enumerate() {
-            let Some(count) = buffers_of(field.data_type()) else { return Ok(body_len) };
-            let (own, after) = rest.split_at_checked(count).ok_or("a batch with too few buffers")?;
+            let Some(widths) = widths_of(field.data_type()) else { return Ok(body_len) };
+            let (own, after) = rest.split_at_checked(widths.len()).ok_or("a batch with too few buffers")?;
             rest = after;
+            if own.iter().zip(widths).any(|((len, _), width)| len % width != 0) {
+                return Err("a buffer that ends inside a value".to_owned());
+            }
             if self.projection.binary_search(&index).is_ok() {
-                needed = own.iter().copied().fold(needed, u64::max);
+                needed = own.iter().map(|(_, end)| *end).fold(needed, u64::max);
             }
         }
         Ok(needed)
     }
 }
 
-/// Buffers of a column of that type; `None` for types that no column of this version has.
-fn buffers_of(data_type: &DataType) -> Option<usize> {
+/// Bytes of a value in each of the buffers of a column of that type; `None` for types that no column of this version
+/// has.
+fn widths_of(data_type: &DataType) -> Option<Vec<u64>> {
+    const BITS: u64 = 1;
+    const OFFSETS: u64 = 4;
     match data_type {
-        DataType::Utf8 => Some(3),
-        DataType::Boolean => Some(2),
-        DataType::List(item) => Some(2 + buffers_of(item.data_type())?),
-        primitive if primitive.is_primitive() => Some(2),
-        _ => None,
+        DataType::Utf8 => Some(vec![BITS, OFFSETS, 1]),
+        DataType::Boolean => Some(vec![BITS, BITS]),
+        DataType::List(item) => Some([vec![BITS, OFFSETS], widths_of(item.data_type())?].concat()),
+        other => Some(vec![BITS, other.primitive_width()? as u64]),
     }
 }
