@@ -8,6 +8,8 @@ mod sse;
 use serde::Deserialize;
 
 pub(crate) use aws::AwsEventStream;
+#[cfg(test)]
+pub(crate) use aws::encode;
 pub(crate) use delimited::Delimited;
 pub(crate) use json_array::JsonArray;
 pub(crate) use sse::Sse;
@@ -122,6 +124,74 @@ pub(crate) enum Rest<'a> {
     Event(&'a [u8]),
     /// The framing drops it; its data so far.
     Dropped(&'a [u8]),
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::collect::frames;
+    use super::{Framing, encode};
+
+    const ALL: [Framing; 5] =
+        [Framing::Sse, Framing::Ndjson, Framing::Nul, Framing::JsonArray, Framing::AwsEventstream];
+
+    /// Pieces that streams of all kinds are made of, good and bad.
+    fn body() -> impl Strategy<Value = Vec<u8>> {
+        let texts = prop::sample::select(vec![
+            "data: {\"a\":1}\n\n",
+            "event: x\r\n",
+            "data:\r",
+            "\n",
+            "\r\n",
+            "\0",
+            ": c\n",
+            "\u{feff}",
+            "id: 1\n",
+            "[",
+            "]",
+            ",",
+            "{",
+            "}",
+            "{\"a\":\"}\"}",
+            "\"",
+            "\\",
+            "{\"a\":{}}\n",
+            "x",
+        ]);
+        let piece = prop_oneof![
+            texts.prop_map(|text| text.as_bytes().to_vec()),
+            proptest::collection::vec(any::<u8>(), 0..20),
+            ("[a-z]{0,8}", proptest::collection::vec(any::<u8>(), 0..20))
+                .prop_map(|(name, payload)| encode::event(&name, &payload)),
+            (0_usize..40, any::<u8>()).prop_map(|(at, byte)| {
+                let mut frame = encode::event("x", b"{}");
+                let at = at % frame.len();
+                frame[at] = byte;
+                frame
+            }),
+        ];
+        proptest::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same(body in body(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(body.len() + 1)).collect();
+            cuts.sort_unstable();
+            let mut pieces = Vec::new();
+            let mut from = 0;
+            for cut in cuts.into_iter().chain([body.len()]) {
+                pieces.push(&body[from..cut]);
+                from = cut;
+            }
+            for framing in ALL {
+                let whole = frames(framing, [body.as_slice()]);
+                prop_assert_eq!(&frames(framing, pieces.iter().copied()), &whole, "{:?}", framing);
+                prop_assert_eq!(&frames(framing, body.chunks(1)), &whole, "{:?}", framing);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

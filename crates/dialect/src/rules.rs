@@ -167,6 +167,11 @@ pub(crate) struct Matcher {
 }
 
 impl Matcher {
+    /// Whether some rule is of that meaning.
+    pub(crate) fn has(&self, meaning: Meaning) -> bool {
+        self.by_slot.iter().flatten().any(|rule| rule.meaning == meaning)
+    }
+
     /// Whether what the rule speaks of is of some choice.
     pub(crate) fn has_choice(&self, rule: &Rule) -> bool {
         rule.choice_stars > 0 || self.one_choice

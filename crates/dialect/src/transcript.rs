@@ -26,8 +26,12 @@ use inflate::Inflate;
 
 /// The largest document that is kept: a whole answer that was not streamed.
 const MAX_DOCUMENT: usize = 16 << 20;
+/// The most that a compressed body may hold: no answer comes near it, but a bomb does.
+const MAX_INFLATED: usize = 256 << 20;
 /// Of an error page no more than this is kept.
 const MAX_ERROR_PAGE: usize = 64 << 10;
+/// So many bytes are kept to tell what an answer looks like.
+const START: usize = 16 << 10;
 /// So many bytes tell a stream from a document.
 const SNIFF: usize = 8;
 /// What a server-sent stream begins with, comments apart.
@@ -91,8 +95,13 @@ pub struct Transcript {
     status: u16,
     event_stream: bool,
     inflate: Option<Inflate>,
+    /// Bytes that came out of it.
+    inflated: usize,
     /// A document, an error page, or the bytes that are still to tell what it is.
     kept: Vec<u8>,
+    /// The first bytes of the body and its content type, where texts are kept, to tell what they look like.
+    start: Vec<u8>,
+    content_type: Option<String>,
     /// The read and stamp that completed the first line, while it is held back.
     line_at: Option<(u64, Stamp)>,
     last_read: Option<u64>,
@@ -110,7 +119,10 @@ impl Transcript {
             status: 200,
             event_stream: false,
             inflate: None,
+            inflated: 0,
             kept: Vec::new(),
+            start: Vec::new(),
+            content_type: None,
             line_at: None,
             last_read: None,
             last_byte: None,
@@ -121,6 +133,9 @@ impl Transcript {
     /// where they leave it open, its first bytes do.
     pub fn on_head(&mut self, status: u16, content_type: Option<&str>, content_encoding: Option<&str>) {
         self.has_head = true;
+        if self.body.reader.keeps_text() {
+            self.content_type = content_type.map(str::to_owned);
+        }
         self.status = status;
         let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
         let media = media.trim().to_ascii_lowercase();
@@ -163,15 +178,36 @@ impl Transcript {
         self.body.reader.arrived(read, stamp);
 
         let Some(mut inflate) = self.inflate.take() else { return self.plain(bytes) };
-        let whole = inflate.push(bytes, &mut |plain| self.plain(plain));
+        let mut inflated = self.inflated;
+        let whole = inflate.push(bytes, &mut |plain| {
+            inflated += plain.len();
+            if inflated <= MAX_INFLATED {
+                self.plain(plain);
+            }
+            inflated <= MAX_INFLATED
+        });
+        self.inflated = inflated;
         self.inflate = Some(inflate);
-        if !whole && self.mode != Mode::Unreadable {
+        if self.mode == Mode::Unreadable {
+            return;
+        }
+        if inflated > MAX_INFLATED {
+            self.unreadable("the compressed body holds more than 256 MiB");
+        } else if !whole {
             self.unreadable("the compressed body is broken");
         }
     }
 
     /// Body bytes after any compression is undone.
-    fn plain(&mut self, mut bytes: &[u8]) {
+    fn plain(&mut self, bytes: &[u8]) {
+        if self.body.reader.keeps_text() && self.start.len() < START {
+            let some = bytes.len().min(START - self.start.len());
+            self.start.extend_from_slice(&bytes[..some]);
+        }
+        self.take(bytes);
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) {
         match self.mode {
             Mode::Stream => self.framer.push(bytes, &mut self.body),
             Mode::Document => self.keep(bytes, MAX_DOCUMENT),
@@ -185,7 +221,7 @@ impl Transcript {
                 match self.kept.is_empty().then(|| self.sniff(bytes)).flatten() {
                     Some(mode) => {
                         self.set_mode(mode);
-                        self.plain(bytes);
+                        self.take(bytes);
                     }
                     None => self.keep_to_sniff(bytes),
                 }
@@ -198,7 +234,7 @@ impl Transcript {
         if let Some(mode) = self.sniff(&self.kept) {
             let kept = std::mem::take(&mut self.kept);
             self.set_mode(mode);
-            self.plain(&kept);
+            self.take(&kept);
         }
     }
 
@@ -285,6 +321,12 @@ impl Transcript {
         self.body.reader.answer.first_token.is_some()
     }
 
+    /// The dialect that the body so far looks like, whatever it was read as. `None` if it looks like none, and unless
+    /// texts are kept.
+    pub fn looks_like(&self) -> Option<Arc<Dialect>> {
+        Dialect::recognise(self.content_type.as_deref(), &self.start)
+    }
+
     /// The visible text so far; empty unless text is kept.
     pub fn text(&self) -> &str {
         &self.body.reader.texts.text
@@ -309,14 +351,21 @@ impl Transcript {
     pub fn finish_with_texts(mut self, end: End, at: Stamp) -> (Answer, Texts) {
         let sse = self.body.dialect.rules.framing == Framing::Sse;
         if self.mode == Mode::FirstLine {
-            self.set_mode(Mode::Document);
+            // One line that says that it is not the last is what a cut left of a stream.
+            if self.kept.trim_ascii().is_empty() || self.body.is_done(&self.kept) {
+                self.set_mode(Mode::Document);
+            } else {
+                self.set_mode(Mode::Stream);
+                let kept = std::mem::take(&mut self.kept);
+                self.take(&kept);
+            }
         }
         if self.mode == Mode::Unknown && !self.kept.is_empty() {
             // A body of a few bytes: no stream is that short.
             self.set_mode(if self.event_stream { Mode::Stream } else { Mode::Document });
             if self.mode == Mode::Stream {
                 let kept = std::mem::take(&mut self.kept);
-                self.plain(&kept);
+                self.take(&kept);
             }
         }
         if self.mode == Mode::Unknown && (self.event_stream || !sse) {

@@ -11,8 +11,8 @@ use super::failure::{failure, first_line};
 use super::reader::{Reader, Text};
 use crate::Dialect;
 use crate::framing::{Frame, Sink};
-use crate::json::{Scan, Trie};
-use crate::rules::{Matcher, names};
+use crate::json::{Kind, Scan, Trie};
+use crate::rules::{Matcher, Meaning, names};
 
 /// Base64 as recordings and servers write it: with padding or without.
 pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -165,6 +165,21 @@ impl Body {
         }
         self.reader.answer.facts.malformed_events += u32::from(!json[from..].trim_ascii().is_empty());
         from > 0
+    }
+
+    /// Whether a line can be the whole answer: an end, a finish or an error is in it, or nothing could be.
+    pub(super) fn is_done(&mut self, line: &[u8]) -> bool {
+        let matcher = &self.dialect.rules.document;
+        if self.scan.value(line, 0, &matcher.trie).is_err() {
+            return true;
+        }
+        let hits = &self.scan.hits;
+        let ends = |meaning| matches!(meaning, Meaning::End | Meaning::Finish | Meaning::Error);
+        let ended = hits.iter().any(|hit| {
+            let mut rules = matcher.rules(hit.slot).iter();
+            hit.kind != Kind::Null && rules.any(|rule| ends(rule.meaning) && rule.applies(hit, hits, line))
+        });
+        ended || !matcher.has(Meaning::End)
     }
 
     /// Whether a text is one JSON value.

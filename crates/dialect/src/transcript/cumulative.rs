@@ -5,6 +5,9 @@ use ttft_model::Channel;
 /// So many events in a row that begin with the text before them settle that a server repeats it.
 const SETTLED: u32 = 4;
 
+/// Increments hardly ever have so many bytes in common.
+const LONG: usize = 16;
+
 /// What an output value adds to the text so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -57,21 +60,17 @@ impl Cumulative {
         let settled = text.repeats >= SETTLED;
         let before = without_open_character(&text.last);
         let same = before.iter().zip(raw).take_while(|(a, b)| a == b).count();
-        if same == before.len() {
-            let grown = raw.len() > text.last.len() || (raw.len() > before.len() && *raw != *text.last);
-            text.repeats += u32::from(grown);
+        let repeated = same == before.len();
+        // Some engines take back the end of a text; increments have hardly anything in common.
+        let taken_back = same == raw.len() || (same >= LONG && 4 * same >= 3 * before.len());
+        if repeated || taken_back || settled {
+            let grown = raw.len() > text.last.len() || (repeated && raw.len() > same && *raw != *text.last);
+            text.repeats += u32::from(repeated && grown);
             text.last.truncate(same);
             text.last.extend_from_slice(&raw[same..]);
             if self.keep && !settled {
                 text.joined.extend_from_slice(raw);
             }
-            return grown.then_some(Step::Whole(same));
-        }
-        // Some engines take back the end of a text; increments have hardly anything in common.
-        if settled || 2 * same >= before.len() {
-            let grown = raw.len() > text.last.len();
-            text.last.truncate(same);
-            text.last.extend_from_slice(&raw[same..]);
             return grown.then_some(Step::Whole(same));
         }
         text.increments = true;
@@ -124,6 +123,8 @@ mod tests {
 
     #[test]
     fn increments_are_seen() {
+        check(&[" think", " this"], &[(" think", true), (" think this", true)]);
+        check(&[" a", " b"], &[(" a", true), (" a b", true)]);
         check(&["Hi", " there", "!"], &[("Hi", true), ("Hi there", true), ("Hi there!", true)]);
         check(&["1", "12", "3", "3"], &[("1", true), ("12", true), ("1123", true), ("11233", true)]);
     }
@@ -131,6 +132,8 @@ mod tests {
     #[test]
     fn a_taken_back_end_is_no_increment() {
         check(&["Hello wor", "Hello wo"], &[("Hello wor", true), ("Hello wor", false)]);
+        let long = "It was the best of tim";
+        check(&[long, "It was the best of the"], &[(long, true), (long, false)]);
         check(&["\u{FFFD}", "你", "你好"], &[("\u{FFFD}", true), ("你", true), ("你好", true)]);
         check(&["a\\ufffd", "a你", "a你好"], &[("a\\ufffd", true), ("a你", true), ("a你好", true)]);
     }

@@ -26,8 +26,9 @@ impl Inflate {
         Self::Deflate
     }
 
-    /// Takes compressed bytes and hands on all that they give. False when they are broken.
-    pub(super) fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(&[u8])) -> bool {
+    /// Takes compressed bytes and hands on all that they give, until `out` wants no more. False when it does not, and
+    /// when the bytes are broken.
+    pub(super) fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(&[u8]) -> bool) -> bool {
         if let (Self::Deflate, Some(first)) = (&*self, bytes.first()) {
             // RFC 1950: the low half of the first byte names the method, 8.
             *self = if first & 15 == 8 {
@@ -39,18 +40,15 @@ impl Inflate {
         bytes.chunks(PIECE).all(|piece| match self {
             Self::Gzip(decoder) => {
                 let whole = step(decoder, piece);
-                drain(decoder.get_mut(), out);
-                whole
+                drain(decoder.get_mut(), out) && whole
             }
             Self::Zlib(decoder) => {
                 let whole = step(decoder, piece);
-                drain(decoder.get_mut(), out);
-                whole
+                drain(decoder.get_mut(), out) && whole
             }
             Self::Raw(decoder) => {
                 let whole = step(decoder, piece);
-                drain(decoder.get_mut(), out);
-                whole
+                drain(decoder.get_mut(), out) && whole
             }
             Self::Deflate => true,
         })
@@ -61,11 +59,10 @@ fn step(decoder: &mut impl Write, piece: &[u8]) -> bool {
     decoder.write_all(piece).and_then(|()| decoder.flush()).is_ok()
 }
 
-fn drain(plain: &mut Vec<u8>, out: &mut impl FnMut(&[u8])) {
-    if !plain.is_empty() {
-        out(plain);
-        plain.clear();
-    }
+fn drain(plain: &mut Vec<u8>, out: &mut impl FnMut(&[u8]) -> bool) -> bool {
+    let goes_on = plain.is_empty() || out(plain);
+    plain.clear();
+    goes_on
 }
 
 #[cfg(test)]
@@ -78,7 +75,10 @@ mod tests {
     fn check(compressed: &[u8], mut inflate: Inflate, plain: &[u8], size: usize) {
         let mut out = Vec::new();
         for read in compressed.chunks(size) {
-            assert!(inflate.push(read, &mut |bytes| out.extend_from_slice(bytes)));
+            assert!(inflate.push(read, &mut |bytes| {
+                out.extend_from_slice(bytes);
+                true
+            }));
         }
         assert!(out == plain, "in reads of {size}");
     }
@@ -106,7 +106,10 @@ mod tests {
         gzip.write_all(b"data: a\n\n").unwrap();
         gzip.flush().unwrap();
         let mut out = Vec::new();
-        assert!(Inflate::gzip().push(gzip.get_ref(), &mut |bytes| out.extend_from_slice(bytes)));
+        assert!(Inflate::gzip().push(gzip.get_ref(), &mut |bytes| {
+            out.extend_from_slice(bytes);
+            true
+        }));
         assert_eq!(out, b"data: a\n\n");
     }
 
@@ -118,6 +121,7 @@ mod tests {
         assert!(Inflate::gzip().push(&gzip.finish().unwrap(), &mut |bytes| {
             total += bytes.len();
             largest = largest.max(bytes.len());
+            true
         }));
         assert_eq!(total, 32 << 20);
         assert!(largest <= 1 << 20, "{largest} bytes at once");
@@ -125,6 +129,6 @@ mod tests {
 
     #[test]
     fn broken_bytes_are_told() {
-        assert!(!Inflate::gzip().push(b"data: not gzip at all", &mut |_| {}));
+        assert!(!Inflate::gzip().push(b"data: not gzip at all", &mut |_| true));
     }
 }

@@ -122,6 +122,11 @@ impl Reader {
         self.stamp = stamp;
     }
 
+    /// Whether texts are kept.
+    pub(super) fn keeps_text(&self) -> bool {
+        self.keep_text
+    }
+
     /// The read and stamp of the bytes that are being read.
     pub(super) fn at(&self) -> (u64, Stamp) {
         (self.read, self.stamp)

@@ -5,6 +5,9 @@ use std::io::Write;
 use proptest::prelude::*;
 use ttft_model::{Answer, Channel, ErrorClass, Failure, Nanos, Outcome, Stamp};
 
+mod bad_input;
+mod framings;
+
 use super::{End, Options, Texts, Transcript};
 use crate::Dialect;
 
