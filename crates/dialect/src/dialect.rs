@@ -9,7 +9,7 @@ use crate::framing::Framing;
 use crate::request::Request;
 use crate::rules::{DialectFile, Rules, compile, line_of};
 
-/// The dialects that the binary carries: name and text of each.
+/// The dialects that the binary carries: name and text of each. An answer is told by trying them in this order.
 const EMBEDDED: &[(&str, &str)] = &[
     ("openai-chat", include_str!("../../../dialects/openai-chat/dialect.toml")),
     ("openai-completions", include_str!("../../../dialects/openai-completions/dialect.toml")),
@@ -19,8 +19,8 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("anthropic-messages", include_str!("../../../dialects/anthropic-messages/dialect.toml")),
     ("gemini-sse", include_str!("../../../dialects/gemini-sse/dialect.toml")),
     ("gemini-json", include_str!("../../../dialects/gemini-json/dialect.toml")),
-    ("ollama-chat", include_str!("../../../dialects/ollama-chat/dialect.toml")),
     ("ollama-generate", include_str!("../../../dialects/ollama-generate/dialect.toml")),
+    ("ollama-chat", include_str!("../../../dialects/ollama-chat/dialect.toml")),
     ("tgi-generate", include_str!("../../../dialects/tgi-generate/dialect.toml")),
     ("triton-generate", include_str!("../../../dialects/triton-generate/dialect.toml")),
     ("cohere-v2-chat", include_str!("../../../dialects/cohere-v2-chat/dialect.toml")),

@@ -41,7 +41,7 @@ impl Shape {
             Self::Fields => &[Framing::Sse],
             Self::Array => &[Framing::JsonArray, Framing::Sse],
             Self::Objects => {
-                &[Framing::Ndjson, Framing::Nul, Framing::Sse, Framing::JsonArray, Framing::AwsEventstream]
+                &[Framing::Ndjson, Framing::Nul, Framing::JsonArray, Framing::Sse, Framing::AwsEventstream]
             }
         }
     }
