@@ -11,6 +11,7 @@ use crate::rules::{DialectFile, Rules, compile, line_of};
 
 /// The dialects that the binary carries: name and text of each. An answer is told by trying them in this order.
 const EMBEDDED: &[(&str, &str)] = &[
+    ("qianfan-v1", include_str!("../../../dialects/qianfan-v1/dialect.toml")),
     ("openai-chat", include_str!("../../../dialects/openai-chat/dialect.toml")),
     ("openai-completions", include_str!("../../../dialects/openai-completions/dialect.toml")),
     ("openai-responses", include_str!("../../../dialects/openai-responses/dialect.toml")),
@@ -29,7 +30,6 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("sglang-generate", include_str!("../../../dialects/sglang-generate/dialect.toml")),
     ("llamacpp-completion", include_str!("../../../dialects/llamacpp-completion/dialect.toml")),
     ("dashscope-native", include_str!("../../../dialects/dashscope-native/dialect.toml")),
-    ("qianfan-v1", include_str!("../../../dialects/qianfan-v1/dialect.toml")),
     ("hunyuan-native", include_str!("../../../dialects/hunyuan-native/dialect.toml")),
 ];
 
@@ -57,7 +57,9 @@ impl Dialect {
 
     /// Names of the dialects that the binary carries.
     pub fn names() -> Vec<&'static str> {
-        EMBEDDED.iter().map(|(name, _)| *name).collect()
+        let mut names: Vec<_> = EMBEDDED.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        names
     }
 
     /// The dialects that the binary carries.

@@ -143,7 +143,8 @@ fn told(recording: &Recording) -> Arc<Dialect> {
     by_both
         .or_else(|| Dialect::all().iter().find(|dialect| has_path(dialect)).cloned())
         .or_else(|| Dialect::recognise(content_type, &start))
-        .unwrap_or_else(|| Dialect::all()[0].clone())
+        .or_else(|| Dialect::builtin("openai-chat"))
+        .unwrap_or_else(|| unreachable!("the binary carries dialects"))
 }
 
 pub(crate) fn wrong(file: &str, line: usize, problem: &str) -> Error {

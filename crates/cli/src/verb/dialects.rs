@@ -56,10 +56,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 fn list(json: bool) -> anyhow::Result<Exit> {
-    let all: Vec<Value> = Dialect::all().iter().map(|dialect| facts(dialect)).collect();
+    let dialects: Vec<_> = Dialect::names().into_iter().filter_map(Dialect::builtin).collect();
+    let all: Vec<Value> = dialects.iter().map(|dialect| facts(dialect)).collect();
     output::show(json, &all, |_| {
         let mut out = String::new();
-        for dialect in Dialect::all() {
+        for dialect in &dialects {
             let (name, framing) = (dialect.name(), dialect.framing().name());
             // Writing to a string cannot fail.
             let _ = writeln!(out, "{name:<20} {framing:<16} {}", dialect.title());
