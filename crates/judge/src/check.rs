@@ -159,25 +159,29 @@ fn buffering(r: &Record) -> Option<Finding> {
     if !facts.streamed || events.len() < 2 {
         return None;
     }
+    // The kernel merges what waits: a client that reads late sees bundles that nobody sent.
+    let client_late = r.read_lag_max.is_some_and(|lag| lag.as_millis_f64() > READ_LAG_MS);
     if metrics::one_arrival(r) {
-        return Some(
+        let evidence = format!("{} events in one read; nothing between tokens can be measured", events.len());
+        return Some(if client_late {
+            late_reader("the whole answer was read at once", evidence)
+        } else {
             Finding::new(Level::Bad, "the whole answer came at once: something collects the stream")
-                .because(format!(
-                    "{} events in one read; nothing between tokens can be measured",
-                    events.len()
-                ))
-                .remedy(BUFFERING_REMEDY),
-        );
+                .because(evidence)
+                .remedy(BUFFERING_REMEDY)
+        });
     }
     let coalesced = (1..events.len()).filter(|i| events.is_coalesced(*i)).count();
     let share = coalesced as f64 / (events.len() - 1) as f64;
     let evidence = format!("{coalesced} of {} gaps between events cannot be measured", events.len() - 1);
     if share > 0.5 {
-        return Some(
+        return Some(if client_late {
+            late_reader("events were read in bundles", evidence)
+        } else {
             Finding::new(Level::Warn, "events come in bundles: something between collects some of them")
                 .because(evidence)
-                .remedy(BUFFERING_REMEDY),
-        );
+                .remedy(BUFFERING_REMEDY)
+        });
     }
     if facts.first_token_coalesced {
         return Some(
@@ -186,6 +190,15 @@ fn buffering(r: &Record) -> Option<Finding> {
         );
     }
     (coalesced > 0).then(|| Finding::new(Level::Note, "some events came together").because(evidence))
+}
+
+fn late_reader(what: &str, evidence: String) -> Finding {
+    Finding::new(
+        Level::Warn,
+        format!("{what}, but this client was late to read: it says nothing of the server"),
+    )
+    .because(evidence)
+    .remedy("give this client a core of its own, or check again when this machine is idle")
 }
 
 fn compressed(r: &Record) -> Option<Finding> {

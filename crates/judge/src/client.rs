@@ -233,7 +233,8 @@ fn read_lag(client: &Client, stage: &Context) -> Opinion {
         return None;
     }
     let text = format!(
-        "the client is overloaded: it read first tokens {} late (p99); kernel stamps keep this out of the figures",
+        "the client is overloaded: it read first tokens {} late (p99); kernel stamps keep this out of the figures; \
+         a core of its own or --realtime would help",
         ms(p99)
     );
     Some((Verdict::Suspect, text))

@@ -240,6 +240,9 @@ fn client(client: &Client, style: Style) -> String {
     out
 }
 
+/// From this lag on bundles may be of the client's making.
+const LATE_MS: f64 = 1.0;
+
 /// What to know when reading the figures.
 fn notes(stage: &StageSummary, style: Style) -> String {
     let (stream, ok) = (&stage.stream, stage.stream.requests);
@@ -251,7 +254,9 @@ fn notes(stage: &StageSummary, style: Style) -> String {
         }
     };
     say(stream.not_streamed, "got one document instead of a stream: they have no TTFT");
-    say(stream.all_in_one_read, "got all output in one read: something between collects the stream");
+    let late = stage.client.read_lag_ms.p99.is_some_and(|p99| p99 > LATE_MS);
+    let why = if late { "this client was late to read" } else { "something between collects the stream" };
+    say(stream.all_in_one_read, &format!("got all output in one read: {why}"));
     say(stream.compressed, "got a compressed answer although none was asked for");
     say(stream.without_terminator, "ended without the dialect's terminator");
     say(stream.resent, "went out again because a kept connection had been closed");
