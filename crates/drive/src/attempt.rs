@@ -8,7 +8,7 @@ use tokio::sync::futures::Notified;
 use ttft_dialect::{Dialect, End, Options, Transcript};
 use ttft_kernel::mono_now;
 use ttft_model::{Doubt, ErrorClass, Failure, Nanos, Outcome, Record, Stamp, Timeouts, TokenSource};
-use ttft_wire::{Connector, Pool, Request, Response, Sending, Target, WireError, send};
+use ttft_wire::{Chunk, Connector, Pool, Request, Response, Sending, Target, WireError, send};
 
 use crate::deadline::{Deadline, Raced};
 
@@ -27,6 +27,32 @@ pub(crate) struct Extras {
     pub headers: Option<http::HeaderMap>,
     /// Text of the answer, when it was kept.
     pub text: String,
+    /// The body as it came, when the text was kept too.
+    pub reads: Vec<BodyRead>,
+}
+
+/// What one read of the socket brought of a body.
+#[derive(Debug, Clone)]
+pub struct BodyRead {
+    /// Its number on the connection.
+    number: u64,
+    /// When its last byte arrived.
+    pub at: Nanos,
+    /// The bytes, out of their transfer coding.
+    pub bytes: Vec<u8>,
+}
+
+impl Extras {
+    fn keep(&mut self, chunk: &Chunk) {
+        match self.reads.last_mut() {
+            Some(last) if last.number == chunk.read => last.bytes.extend_from_slice(&chunk.bytes),
+            _ => self.reads.push(BodyRead {
+                number: chunk.read,
+                at: chunk.stamp.at(),
+                bytes: chunk.bytes.to_vec(),
+            }),
+        }
+    }
 }
 
 /// Sends `request` and reads its answer into `record`, whose ids and `scheduled` are set. Takes `started` itself.
@@ -53,10 +79,12 @@ pub(crate) async fn attempt(
         Raced::Done(Ok(mut response)) => {
             take_sending(record, &sending);
             take_head(record, &response, &mut transcript);
-            let (end, at) = read_body(&mut response, cancelled, &mut deadline, &mut transcript, record).await;
+            extras.headers = options.keep_text.then(|| response.headers.clone());
+            let keep = options.keep_text.then_some(&mut extras);
+            let (end, at) =
+                read_body(&mut response, cancelled, &mut deadline, &mut transcript, record, keep).await;
             take_end(record, &response);
             if end == End::Clean {
-                extras.headers = Some(response.headers.clone()).filter(|_| options.keep_text);
                 record.finished = response.recycle().await;
             }
             (end, at)
@@ -91,12 +119,16 @@ async fn read_body(
     deadline: &mut Deadline,
     transcript: &mut Transcript,
     record: &mut Record,
+    mut keep: Option<&mut Extras>,
 ) -> (End, Stamp) {
     loop {
         match deadline.race(cancelled.as_mut(), response.chunk()).await {
             Raced::Done(Some(Ok(chunk))) => {
                 record.response_bytes += chunk.bytes.len() as u64;
                 transcript.on_body(&chunk.bytes, chunk.read, chunk.stamp);
+                if let Some(extras) = &mut keep {
+                    extras.keep(&chunk);
+                }
                 if transcript.has_output() {
                     if record.tcp_first.is_none() {
                         record.tcp_first = response.tcp_facts();

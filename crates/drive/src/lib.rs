@@ -21,6 +21,7 @@ mod stage_job;
 mod worker;
 
 pub use arrivals::Arrivals;
+pub use attempt::BodyRead;
 pub use conductor::{Job, Running, start};
 pub use maker::{MakeError, RequestMaker};
 pub use message::{Message, Progress, Stop};

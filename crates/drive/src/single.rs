@@ -12,7 +12,7 @@ use ttft_kernel::{mono_now, real_now};
 use ttft_model::{ErrorClass, Record, Resolve, Timeouts};
 use ttft_wire::{ConnectOptions, Connector, Pool, Request, Resolver, Sending, Target, WireError, send};
 
-use crate::attempt::{Lane, attempt, blank};
+use crate::attempt::{BodyRead, Lane, attempt, blank};
 use crate::maker::RequestMaker;
 
 /// What one request brought.
@@ -20,10 +20,12 @@ use crate::maker::RequestMaker;
 pub struct Single {
     /// The record.
     pub record: Record,
-    /// Response headers, when the answer ended well.
+    /// Response headers, when they came.
     pub headers: Option<HeaderMap>,
     /// Text of the answer.
     pub text: String,
+    /// Its body as it came.
+    pub reads: Vec<BodyRead>,
 }
 
 /// Sends `count` requests one after another on kept connections, and keeps their text.
@@ -51,7 +53,7 @@ pub fn single(
             let cancelled = std::pin::pin!(cancel.notified());
             let extras =
                 attempt(&lane, &pool, &request, cancelled, Options { keep_text: true }, &mut record).await;
-            singles.push(Single { record, headers: extras.headers, text: extras.text });
+            singles.push(Single { record, headers: extras.headers, text: extras.text, reads: extras.reads });
         }
         singles
     });

@@ -1,5 +1,9 @@
 //! `ttft check`: one streamed request, every phase of it, and what is odd about the endpoint.
 
+mod save;
+
+use std::path::PathBuf;
+
 use anyhow::Context;
 use ttft_drive::{Single, single};
 use ttft_judge::Finding;
@@ -19,12 +23,16 @@ Examples:
   ttft check http://localhost:8000
   ttft check https://gateway.example/v1 --model big --api-key-env GATEWAY_KEY
   ttft check http://localhost:8000 --json
+  ttft check http://localhost:8000 --save stream.jsonl
 
 Exit code 0 if the stream is fine, 3 if there was none.")]
 pub(crate) struct Args {
     /// Print JSON on standard output, and text on standard error
     #[arg(long)]
     json: bool,
+    /// Save the answer as it came, with the instant of each read, for `ttft decode`
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
     #[command(flatten)]
     endpoint: EndpointArgs,
     #[command(flatten)]
@@ -73,6 +81,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             ttft_show::waterfall_text(&first.record, &found, style)
         )
     })?;
+    if let Some(path) = &args.save {
+        save::save(path, &first, &secrets)?;
+        output::note(&format!("saved; `ttft decode {}` shows it again", path.display()));
+    }
     let measured = first.record.outcome() == Outcome::Ok && first.record.answer.first_token.is_some();
     Ok(if measured { Exit::Ok } else { Exit::NotMeasured })
 }

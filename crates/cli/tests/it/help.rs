@@ -36,7 +36,9 @@ fn shape(text: &str) -> String {
         if of_client || line.starts_with("- ") {
             continue;
         }
-        lines.push(line.split_whitespace().map(without_numbers).collect::<Vec<_>>().join(" "));
+        // An interval whose ends look the same is not shown.
+        let words = line.split_whitespace().filter(|word| !(word.starts_with('[') && word.ends_with(']')));
+        lines.push(words.map(without_numbers).collect::<Vec<_>>().join(" "));
     }
     lines.dedup();
     lines.join("\n")

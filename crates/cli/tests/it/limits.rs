@@ -68,6 +68,7 @@ fn files_that_run_out_in_an_open_loop_are_the_clients_own_failure() {
     let sim = Sim::start(&home, "--fault slow-headers=1000");
     let flags = "--rate 400 --arrival constant -n 200 --warmup 0 --max-tokens 2 --out out";
     let done = limited(&home, "ulimit -n 80", &format!("run {} {flags}", sim.url));
+    assert!(home.path("out/summary.json").exists(), "{done}");
     let stage = home.stage("out");
     assert!(stage["requests"]["errors"]["client"].as_u64().unwrap() > 20, "{}", stage["requests"]);
     assert_eq!(stage["client"]["verdict"], "invalid");

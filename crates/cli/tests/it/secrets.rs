@@ -62,7 +62,8 @@ fn a_key_is_sent_and_kept_out_of_everything() {
             let run = keyed(&format!("run {url} --model m -n 4 -c 1 --out {out} {json}"));
             is_clean(&run, Some(&home.path(&out)));
             is_clean(&home.ttft(&format!("report {out} {json}")), None);
-            is_clean(&keyed(&format!("check {url} --model m {json}")), None);
+            let check = keyed(&format!("check {url} --model m {json} --save saved.jsonl"));
+            is_clean(&check, Some(&home.path("saved.jsonl")));
         }
     }
 }

@@ -87,7 +87,7 @@ impl Recorder<'_> {
             }
             Message::WarmUp { requests } => self.line.begin(format!("warm-up, {requests} requests")),
             Message::StageBegan { stage, start } => {
-                self.begin(stage, start)?;
+                self.begin(stage, start);
                 if let Some(reason) = self.warm_up.take_hopeless() {
                     self.stop("--warmup 0 goes on regardless", &reason);
                 }
@@ -95,7 +95,7 @@ impl Recorder<'_> {
             Message::StageEnded(window) => {
                 self.run.stages.retain(|known| known.stage != window.stage);
                 self.run.stages.push(self.on_axis(window));
-                self.folder.update_run(&self.run)?;
+                self.write_facts();
             }
             Message::Ended { interrupted, wall_steps, realtime } => {
                 self.run.interrupted = interrupted;
@@ -121,7 +121,7 @@ impl Recorder<'_> {
         Ok(None)
     }
 
-    fn begin(&mut self, stage: u32, start: Nanos) -> anyhow::Result<()> {
+    fn begin(&mut self, stage: u32, start: Nanos) {
         let planned = &self.run.plan.stages[stage as usize];
         let (ramp, title) = match planned.load {
             Load::Closed { concurrency, ramp_up } => (ramp_up.0, format!("concurrency {concurrency}")),
@@ -132,7 +132,16 @@ impl Recorder<'_> {
         let window = StageWindow { stage, start, reached: start + ramp, ..StageWindow::default() };
         let window = self.on_axis(window);
         self.run.stages.push(window);
-        Ok(self.folder.update_run(&self.run)?)
+        self.write_facts();
+    }
+
+    /// Writes `run.json`. If that fails (no file left to open, say) the rows are still worth going on for; it is written
+    /// again at the next stage, and at the end.
+    fn write_facts(&mut self) {
+        if let Err(error) = self.folder.update_run(&self.run) {
+            self.line.clear();
+            exit::tell(&error.into());
+        }
     }
 
     /// A window on the axis of the run.
