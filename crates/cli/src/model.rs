@@ -31,11 +31,13 @@ pub(crate) fn list(reached: &Reached, endpoint: &Endpoint) -> anyhow::Result<Vec
     let (status, body) = get(&target, &reached.connect, &endpoint.resolve, headers, LIMIT)?;
     match status {
         200 => {}
-        401 | 403 => bail!("the server answers {status}: {}", ErrorClass::HttpAuth.remedy()),
-        _ => bail!("the server answers {status} to {}: name a model with --model", target.path),
+        401 | 403 => {
+            let message = format!("the server answers {status} to {}", target.path);
+            return Err(WireError { class: ErrorClass::HttpAuth, message }.into());
+        }
+        _ => bail!("it answers {status} to {}", target.path),
     }
-    let body: Value =
-        serde_json::from_slice(&body).context("its list of models is no JSON: name one with --model")?;
+    let body: Value = serde_json::from_slice(&body).context("what it lists is no JSON")?;
     let ids = body["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
     Ok(ids.map(str::to_owned).collect())
 }
@@ -47,8 +49,8 @@ pub(crate) fn choose(reached: &Reached, endpoint: &mut Endpoint) -> anyhow::Resu
     }
     let models = list(reached, endpoint).map_err(|error| match error.downcast_ref::<WireError>() {
         // Nothing will be had from there, with or without a model.
-        Some(wire) => anyhow!("{wire}; {}", wire.class.remedy()),
-        None => error.context("no --model is given, and the server's list cannot be had"),
+        Some(wire) if wire.class != ErrorClass::TimeoutTotal => anyhow!("{wire}; {}", wire.class.remedy()),
+        _ => error.context("name a model with --model: the server's own list of models cannot be had"),
     })?;
     match models.into_iter().next() {
         Some(model) => endpoint.model = Some(model),

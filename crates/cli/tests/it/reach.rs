@@ -104,7 +104,24 @@ fn a_key_that_is_refused() {
 fn an_address_without_an_api() {
     let home = Home::new();
     let url = crate::raw_server::serve(|_| crate::raw_server::answer("404 Not Found", "", "nothing here"));
-    tells(home.ttft(&format!("run {url}")), 3, &["no --model is given", "404", "--model"]);
+    tells(
+        home.ttft(&format!("run {url}")),
+        3,
+        &["name a model with --model", "it answers 404 to /v1/models"],
+    );
     let words = ["http_not_found", "check the path of the URL"];
     tells(home.ttft(&format!("run {url} --model m -n 2 -c 1")), 3, &words);
+}
+
+#[test]
+fn a_list_of_models_that_never_comes() {
+    let home = Home::new();
+    let url = crate::raw_server::serve(|asked| {
+        while !asked.is_post() {
+            std::thread::park();
+        }
+        crate::raw_server::answer("204 No Content", "", "")
+    });
+    let run = home.ttft(&format!("run {url} --timeout-connect 300ms"));
+    tells(run, 3, &["name a model with --model", "list of models cannot be had", "no answer from"]);
 }
