@@ -20,7 +20,7 @@ pub use error::{Error, Problem};
 pub use framing::Framing;
 pub use request::{BodyTemplate, Prompt, RequestSpec};
 pub use timeline::{
-    DecodeOptions, Decoded, DecodedEvent, DecodedSet, Sample, Spread, TimingsMs, decode_answers, decode_file,
-    decode_set, differences, test_sample, test_samples,
+    DecodeOptions, Decoded, DecodedEvent, DecodedSet, Sample, Spread, TimingsMs, decode_answers,
+    decode_bytes, decode_file, decode_set, differences, test_sample, test_samples,
 };
 pub use transcript::{End, Options, Texts, Transcript};

@@ -42,7 +42,7 @@ const OPEN_PLACE: &str = "\u{0}\u{1}prompt\u{0}";
 
 /// The places that a template may have, between braces.
 const PLACES: &[&str] =
-    &["model", "prompt", "messages", "role", "content", "max_tokens", "ignore_eos", "stream"];
+    &["model", "prompt", "messages", "system", "role", "content", "max_tokens", "ignore_eos", "stream"];
 
 /// A body with an open place for the prompt, to make many bodies cheaply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +75,8 @@ pub(crate) struct Request {
     auth: Option<(String, String)>,
     headers: Vec<(String, String)>,
     roles: BTreeMap<String, String>,
+    /// What the system says has a place of its own, outside of the messages.
+    system_apart: bool,
     body: Value,
 }
 
@@ -98,32 +100,38 @@ impl Request {
                 Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
             }
         };
-        let headers = file.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+        let headers = file.headers.iter().filter(|(_, value)| !value.is_empty());
+        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
         Ok(Self {
             path: path.get_ref().clone(),
             auth,
             headers: headers.collect(),
             roles: file.roles.clone(),
+            system_apart: text.get_ref().contains("\"{system}\""),
             body,
         })
     }
 
-    /// A template's value with its places filled. A place without a value vanishes, and so does an object that is
-    /// left empty by it.
+    /// A template's value with its places filled. A place without a value vanishes, and so does an object or a
+    /// list that is left empty by it.
     fn place(&self, template: &Value, spec: &RequestSpec) -> Option<Value> {
         match template {
             Value::String(text) => match place_of(text) {
                 None => Some(template.clone()),
-                Some((name, default)) => fill_place(name, spec).or_else(|| {
+                Some((name, default)) => self.fill(name, spec).or_else(|| {
                     default.map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.into()))
                 }),
             },
             Value::Array(list) => match list.as_slice() {
                 [Value::String(text), message] if text == "{messages}" => {
-                    let messages = fill_place("messages", spec)?;
+                    let messages = self.fill("messages", spec)?;
                     Some(messages.as_array()?.iter().map(|own| self.message(message, own)).collect())
                 }
-                list => Some(list.iter().filter_map(|value| self.place(value, spec)).collect()),
+                list => {
+                    let filled: Vec<Value> =
+                        list.iter().filter_map(|value| self.place(value, spec)).collect();
+                    (!filled.is_empty() || list.is_empty()).then_some(Value::Array(filled))
+                }
             },
             Value::Object(map) => {
                 let filled: Map<String, Value> = map
@@ -133,6 +141,35 @@ impl Request {
                 (!filled.is_empty() || map.is_empty()).then_some(Value::Object(filled))
             }
             other => Some(other.clone()),
+        }
+    }
+
+    /// The value of one place, if it has one.
+    fn fill(&self, name: &str, spec: &RequestSpec) -> Option<Value> {
+        match name {
+            "model" => Some(spec.model.as_str().into()),
+            "prompt" => Some(match &spec.prompt {
+                Prompt::Text(_) => OPEN_PLACE.into(),
+                Prompt::Messages(messages) => plain(messages, |_| true).into(),
+            }),
+            "messages" => Some(match &spec.prompt {
+                Prompt::Text(_) => serde_json::json!([{"role": "user", "content": OPEN_PLACE}]),
+                Prompt::Messages(messages) => match messages.as_array() {
+                    Some(list) if self.system_apart => {
+                        list.iter().filter(|message| !is_system(message)).map(opened).collect()
+                    }
+                    _ => opened(messages),
+                },
+            }),
+            "system" => match &spec.prompt {
+                Prompt::Text(_) => None,
+                Prompt::Messages(messages) => {
+                    Some(plain(messages, is_system)).filter(|text| !text.is_empty()).map(Value::from)
+                }
+            },
+            "max_tokens" => spec.max_tokens.map(Value::from),
+            "ignore_eos" => spec.ignore_eos.then_some(Value::Bool(true)),
+            _ => spec.stream.then_some(Value::Bool(true)),
         }
     }
 
@@ -218,23 +255,6 @@ fn place_of(text: &str) -> Option<(&str, Option<&str>)> {
     Some(inner.split_once('|').map_or((inner, None), |(name, default)| (name, Some(default))))
 }
 
-fn fill_place(name: &str, spec: &RequestSpec) -> Option<Value> {
-    match name {
-        "model" => Some(spec.model.as_str().into()),
-        "prompt" => Some(match &spec.prompt {
-            Prompt::Text(_) => OPEN_PLACE.into(),
-            Prompt::Messages(messages) => plain(messages).into(),
-        }),
-        "messages" => Some(match &spec.prompt {
-            Prompt::Text(_) => serde_json::json!([{"role": "user", "content": OPEN_PLACE}]),
-            Prompt::Messages(messages) => opened(messages),
-        }),
-        "max_tokens" => spec.max_tokens.map(Value::from),
-        "ignore_eos" => spec.ignore_eos.then_some(Value::Bool(true)),
-        _ => spec.stream.then_some(Value::Bool(true)),
-    }
-}
-
 /// Messages with their `{prompt}` made open places.
 fn opened(value: &Value) -> Value {
     match value {
@@ -247,9 +267,15 @@ fn opened(value: &Value) -> Value {
     }
 }
 
-/// Messages as one text, for dialects that know no messages.
-fn plain(messages: &Value) -> String {
-    let contents = messages.as_array().into_iter().flatten().map(|message| text_of(&message["content"]));
+/// Whether a message is one of the system's.
+fn is_system(message: &Value) -> bool {
+    matches!(message["role"].as_str(), Some("system" | "developer"))
+}
+
+/// Some of the messages as one text, for dialects that know no messages.
+fn plain(messages: &Value, wanted: impl Fn(&Value) -> bool) -> String {
+    let wanted = messages.as_array().into_iter().flatten().filter(|message| wanted(message));
+    let contents = wanted.map(|message| text_of(&message["content"]));
     let texts: Vec<String> = contents.filter(|text| !text.is_empty()).collect();
     texts.join("\n\n")
 }

@@ -79,11 +79,16 @@ pub fn decode_file(path: &Path, options: &DecodeOptions) -> Result<Decoded, Erro
 pub fn decode_answers(path: &Path, options: &DecodeOptions) -> Result<Vec<Decoded>, Error> {
     let file = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| Error::Read { file: file.clone(), source })?;
+    decode_bytes(&file, bytes, options)
+}
+
+/// Decodes all answers of a recording that is in memory; `file` names it, and by its extension what a bare body is.
+pub fn decode_bytes(file: &str, bytes: Vec<u8>, options: &DecodeOptions) -> Result<Vec<Decoded>, Error> {
     if options.headers && !bytes.starts_with(b"HTTP/") {
-        return Err(wrong(&file, 1, "the recording does not begin with an HTTP head"));
+        return Err(wrong(file, 1, "the recording does not begin with an HTTP head"));
     }
-    let recordings = recordings(&file, bytes)?;
-    Ok(recordings.iter().map(|recording| decode(&file, recording, options)).collect())
+    let recordings = recordings(file, bytes)?;
+    Ok(recordings.iter().map(|recording| decode(file, recording, options)).collect())
 }
 
 /// Reads a recording of any of the known forms, told by its beginning.

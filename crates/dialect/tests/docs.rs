@@ -4,15 +4,19 @@
 
 use std::sync::Arc;
 
-use ttft_dialect::{Dialect, End, Options, Prompt, RequestSpec, Transcript};
+use ttft_dialect::{Dialect, End, Options, Prompt, RequestSpec, Transcript, test_samples};
 use ttft_model::{ErrorClass, Nanos, Outcome, Stamp};
 
 const DOCS: &str = include_str!("../../../docs/dialects.md");
 
 /// The first block of that kind.
 fn block(kind: &str) -> &'static str {
-    let start = DOCS.find(&format!("```{kind}\n")).unwrap() + kind.len() + 4;
-    &DOCS[start..start + DOCS[start..].find("```").unwrap()]
+    blocks(kind)[0]
+}
+
+/// All blocks of that kind.
+fn blocks(kind: &str) -> Vec<&'static str> {
+    DOCS.split(&format!("```{kind}\n")).skip(1).map(|rest| &rest[..rest.find("```").unwrap()]).collect()
 }
 
 fn read(dialect: &Arc<Dialect>, body: &str) -> (ttft_model::Answer, ttft_dialect::Texts) {
@@ -52,4 +56,32 @@ fn the_worked_example() {
     assert_eq!(body, r#"{"input":"Hello","limit":256,"live":true}"#);
     assert_eq!(dialect.path("large"), "/v3/models/large/stream");
     assert!(dialect.headers(Some("k")).contains(&("x-acme-key".to_owned(), "k".to_owned())));
+}
+
+#[test]
+fn its_sample_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = folder.path().join("samples");
+    std::fs::create_dir(&samples).unwrap();
+    std::fs::write(folder.path().join("dialect.toml"), block("toml")).unwrap();
+    std::fs::write(samples.join("hello.sse"), block("text")).unwrap();
+    std::fs::write(samples.join("hello.expect.json"), block("json")).unwrap();
+    let (dialect, samples) = test_samples(folder.path()).unwrap();
+    assert_eq!((dialect.name(), samples.len()), ("acme", 1));
+    assert_eq!(samples[0].problems, [""; 0]);
+}
+
+#[test]
+fn the_example_of_a_dialect_with_a_difference() {
+    let dialect = Arc::new(Dialect::parse("docs/dialects.md", blocks("toml")[1]).unwrap());
+    let body = "data: {\"choices\":[{\"delta\":{\"musing\":\"Hm\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n";
+    let (answer, texts) = read(&dialect, body);
+    assert_eq!(
+        (answer.outcome, texts.text.as_str(), texts.reasoning.as_str()),
+        (Some(Outcome::Ok), "Hi", "Hm")
+    );
+    assert_eq!(dialect.path("m"), "/acme/m/chat");
+    let headers = dialect.headers(Some("k"));
+    assert!(headers.contains(&("x-acme-key".to_owned(), "k".to_owned())), "{headers:?}");
+    assert!(!headers.iter().any(|(name, _)| name == "authorization"), "{headers:?}");
 }
