@@ -221,5 +221,6 @@ fn window(job: &StageJob, start: Nanos, dones: &[Done]) -> StageWindow {
         end: Some(end),
         worker_cpu_ns: dones.iter().map(|done| done.cpu.0).collect(),
         max_in_flight: job.max_in_flight(),
+        unsent: job.unsent(),
     }
 }

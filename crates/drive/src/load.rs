@@ -71,6 +71,7 @@ async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadl
         () = passed(&worker, deadline) => {}
     }
     let mut scheduled = begin;
+    let mut failures = 0u32;
     loop {
         worker.gate.pass().await;
         let now = mono_now();
@@ -79,8 +80,23 @@ async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadl
             job.ran_dry(now);
             return;
         };
-        scheduled = worker.request(&job, &pool, number, scheduled).await;
+        let ended = worker.request(&job, &pool, number, scheduled).await;
+        scheduled = ended.at;
+        failures = if ended.connected { 0 } else { failures + 1 };
+        if failures > 0 {
+            scheduled = scheduled + pause_after(failures);
+            tokio::select! {
+                () = worker.alarm.until(scheduled) => {}
+                () = worker.stop.ending() => {}
+            }
+        }
     }
+}
+
+/// How long a user waits before it tries again to reach a server that it could not connect to: 20 ms, doubled each
+/// time, at most a second. Without it a dead server would be hammered, and the record flooded.
+fn pause_after(failures: u32) -> Nanos {
+    Nanos::from_millis((10i64 << failures.min(7)).min(1_000))
 }
 
 /// Arrivals at given instants.
@@ -96,15 +112,13 @@ impl OpenLoop {
         let pool = worker.pool_for_user();
         let mut over = std::pin::pin!(passed(&worker, self.deadline));
         // Every worker walks the same sequence and sends its share of it.
-        let arrivals = Arrivals::new(self.rate, self.arrival, job.seed);
-        for (number, offset) in (0..job.requests).zip(arrivals) {
-            let due = self.start + offset;
-            if self.deadline.is_some_and(|deadline| due >= deadline) {
-                break;
-            }
-            if number % u64::from(worker.count) != u64::from(worker.index) {
-                continue;
-            }
+        let (count, index) = (u64::from(worker.count), u64::from(worker.index));
+        let mut arrivals = (0..job.requests)
+            .zip(Arrivals::new(self.rate, self.arrival, job.seed))
+            .map(|(number, offset)| (number, self.start + offset))
+            .take_while(|(_, due)| self.deadline.is_none_or(|deadline| *due < deadline))
+            .filter(|(number, _)| number % count == index);
+        while let Some((number, due)) = arrivals.next() {
             tokio::select! {
                 biased;
                 () = worker.alarm.until(due) => {}
@@ -115,7 +129,10 @@ impl OpenLoop {
                     biased;
                     () = worker.stop.ending() => break,
                     // What found no place in time is not sent behind the stage's end.
-                    () = over.as_mut() => break,
+                    () = over.as_mut() => {
+                        job.gave_up(1 + arrivals.count() as u64);
+                        break;
+                    }
                     place = places.clone().acquire_owned() => place.ok(),
                 },
                 None => None,

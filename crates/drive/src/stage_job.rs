@@ -28,6 +28,7 @@ pub(crate) struct StageJob {
     next: AtomicU64,
     in_flight: AtomicU32,
     max_in_flight: AtomicU32,
+    unsent: AtomicU64,
     dry: AtomicI64,
 }
 
@@ -64,6 +65,7 @@ impl StageJob {
             next: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
             max_in_flight: AtomicU32::new(0),
+            unsent: AtomicU64::new(0),
             dry: AtomicI64::new(i64::MAX),
         }
     }
@@ -94,6 +96,15 @@ impl StageJob {
 
     pub(crate) fn left(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Arrivals that found no place in time.
+    pub(crate) fn gave_up(&self, arrivals: u64) {
+        self.unsent.fetch_add(arrivals, Ordering::Relaxed);
+    }
+
+    pub(crate) fn unsent(&self) -> u64 {
+        self.unsent.load(Ordering::Relaxed)
     }
 
     pub(crate) fn max_in_flight(&self) -> u32 {

@@ -61,6 +61,13 @@ pub(crate) struct WorkerParts {
     pub stop: Stop,
 }
 
+/// What a user needs to know of its last request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub at: Nanos,
+    pub connected: bool,
+}
+
 /// A worker at work.
 pub(crate) struct Worker {
     pub index: u32,
@@ -212,7 +219,7 @@ impl Worker {
         pool: &Rc<Pool>,
         number: u64,
         scheduled: Nanos,
-    ) -> Nanos {
+    ) -> Ended {
         job.entered();
         self.progress.started.fetch_add(1, Ordering::Relaxed);
         let mut record = blank(scheduled, &mut *self.random.borrow_mut());
@@ -226,9 +233,9 @@ impl Worker {
         let cancelled = std::pin::pin!(self.cancel.notified());
         attempt(&self.lane, pool, &request, cancelled, Options { keep_text: false }, &mut record).await;
         job.left();
-        let finished = record.finished;
+        let ended = Ended { at: record.finished, connected: record.phases.connected.is_some() };
         self.keep(record);
-        finished
+        ended
     }
 
     fn keep(&self, record: Record) {

@@ -242,6 +242,7 @@ impl<'a> StageFold<'a> {
             sent: of(|_| true),
             ok: of(|outcome| outcome == Outcome::Ok),
             failed: of(Outcome::is_failure),
+            unsent: self.window.unsent,
             warmup: self.warmup,
             outcomes: self.outcomes.iter().map(|(outcome, n)| (outcome.name().to_owned(), *n)).collect(),
             errors: self.failures.iter().map(|(class, group)| (class.name().to_owned(), group.n)).collect(),

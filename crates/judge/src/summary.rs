@@ -177,6 +177,8 @@ pub struct Requests {
     pub ok: u64,
     /// Failed: neither ok nor cut off by the end of the run.
     pub failed: u64,
+    /// Arrivals of an open loop that were due but never sent: the limit in flight was reached.
+    pub unsent: u64,
     /// Warm-up, counted nowhere else.
     pub warmup: u64,
     /// By outcome.

@@ -75,4 +75,7 @@ pub struct StageWindow {
     pub worker_cpu_ns: Vec<i64>,
     /// Most requests in flight at one instant.
     pub max_in_flight: u32,
+    /// Arrivals that were due but never sent, since no place came free under the limit in flight.
+    #[serde(default)]
+    pub unsent: u64,
 }

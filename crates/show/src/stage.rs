@@ -260,6 +260,7 @@ fn notes(stage: &StageSummary, style: Style) -> String {
     say(stream.compressed, "got a compressed answer although none was asked for");
     say(stream.without_terminator, "ended without the dialect's terminator");
     say(stream.resent, "went out again because a kept connection had been closed");
+    say(stage.requests.unsent, "were due but never sent: --max-in-flight left no place for them");
     say(
         stage.requests.outcomes.get("cancelled").copied().unwrap_or(0),
         "were cut off by the end of the run and are in no figure",

@@ -1,0 +1,1 @@
+//! Nothing: the invariants of the code base are tests, in `tests/`.
