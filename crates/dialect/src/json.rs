@@ -12,7 +12,7 @@ pub(crate) use trie::{NONE, Trie, WILDCARDS, segments, shared_stars};
 /// Deeper nesting than this is refused.
 const MAX_DEPTH: usize = 1 << 16;
 /// More values than this are not noted: rules compare values with each other, so a hostile text could make them slow.
-const MAX_HITS: usize = 1 << 12;
+const MAX_HITS: usize = 1 << 10;
 
 /// What a noted value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -102,8 +102,8 @@ pub struct Transcript {
     /// The first bytes of the body and its content type, where texts are kept, to tell what they look like.
     start: Vec<u8>,
     content_type: Option<String>,
-    /// The read and stamp that completed the first line, while it is held back.
-    line_at: Option<(u64, Stamp)>,
+    /// Where the first line ends, and the read and stamp that completed it, while it is held back.
+    line: Option<(usize, (u64, Stamp))>,
     last_read: Option<u64>,
     last_byte: Option<Stamp>,
 }
@@ -123,7 +123,7 @@ impl Transcript {
             kept: Vec::new(),
             start: Vec::new(),
             content_type: None,
-            line_at: None,
+            line: None,
             last_read: None,
             last_byte: None,
         }
@@ -240,13 +240,16 @@ impl Transcript {
 
     /// Holds back what came until something follows the first line: then it is a stream, if that line is JSON.
     fn first_line(&mut self, bytes: &[u8]) {
-        let before = self.line_end();
+        let bytes = if self.kept.is_empty() { bytes.trim_ascii_start() } else { bytes };
+        let before = self.kept.len();
         self.keep(bytes, MAX_DOCUMENT);
-        let Some(end) = self.line_end() else { return };
-        if before.is_none() {
-            self.line_at = Some(self.body.reader.at());
+        if self.line.is_none() {
+            let delimiter = if self.body.dialect.rules.framing == Framing::Nul { 0 } else { b'\n' };
+            let end = self.kept.get(before..).and_then(|new| memchr::memchr(delimiter, new));
+            self.line = end.map(|end| (before + end + 1, self.body.reader.at()));
         }
-        if self.kept[end..].trim_ascii().is_empty() || self.mode != Mode::FirstLine {
+        let Some((end, (read, stamp))) = self.line.filter(|_| self.mode == Mode::FirstLine) else { return };
+        if self.kept[end.max(before)..].trim_ascii().is_empty() {
             return;
         }
         if !self.body.is_json(&self.kept[..end]) {
@@ -256,18 +259,10 @@ impl Transcript {
         self.set_mode(Mode::Stream);
         // The first line came when it came, not when the second one told what it is.
         let now = self.body.reader.at();
-        let (read, stamp) = self.line_at.unwrap_or(now);
         self.body.reader.arrived(read, stamp);
         self.framer.push(&kept[..end], &mut self.body);
         self.body.reader.arrived(now.0, now.1);
         self.framer.push(&kept[end..], &mut self.body);
-    }
-
-    /// Where the first line of what is kept ends.
-    fn line_end(&self) -> Option<usize> {
-        let delimiter = if self.body.dialect.rules.framing == Framing::Nul { 0 } else { b'\n' };
-        let start = self.kept.len() - self.kept.trim_ascii_start().len();
-        memchr::memchr(delimiter, &self.kept[start..]).map(|end| start + end + 1)
     }
 
     /// What a body is, from its beginning; `None` if more bytes are needed.

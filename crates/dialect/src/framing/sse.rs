@@ -5,6 +5,8 @@
 
 use super::{Frame, MAX_EVENT, Rest, Sink};
 
+/// Data of more bytes, blanks at its end included, is no terminator that came without its blank line.
+const LONGEST_TERMINATOR: usize = 64;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// The framer.
@@ -91,8 +93,11 @@ impl Sse {
         (self.has_data || cut || !self.event.is_empty()).then_some(Rest::Dropped(&self.data))
     }
 
-    /// The data so far of the open event.
+    /// The data so far of the open event, unless it is longer than any terminator.
     pub(crate) fn open_event(&self) -> Option<&[u8]> {
+        if self.line.len().max(self.data.len()) > LONGEST_TERMINATOR {
+            return None;
+        }
         match (self.has_data, self.line.is_empty()) {
             (true, true) => Some(&self.data),
             (false, false) => match split(&self.line) {

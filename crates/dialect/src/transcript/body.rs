@@ -22,6 +22,10 @@ pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
+/// A broken event is searched for so many further values: gateways put one error into it, and a hostile text of many
+/// beginnings must not be read to its end from each of them.
+const MAX_RESTARTS: usize = 16;
+
 /// Takes frames.
 #[derive(Debug)]
 pub(super) struct Body {
@@ -198,18 +202,19 @@ impl Body {
     fn values(&mut self, data: &[u8], text: Text) {
         let matcher: &Matcher = &self.dialect.rules.stream;
         let mut from = 0;
-        let mut malformed = false;
+        let mut malformed = 0;
         while !data[from..].trim_ascii_start().is_empty() {
             if let Ok(end) = self.scan.value(data, from, &matcher.trie) {
                 self.reader.apply(matcher, &self.scan.hits, data, text);
                 from = end;
                 continue;
             }
-            malformed = true;
-            let Some(line) = memchr::memmem::find(&data[from..], b"\n{") else { break };
+            malformed += 1;
+            let next = memchr::memmem::find(&data[from..], b"\n{").filter(|_| malformed <= MAX_RESTARTS);
+            let Some(line) = next else { break };
             from += line + 1;
         }
-        if !malformed {
+        if malformed == 0 {
             return;
         }
         self.reader.answer.facts.malformed_events += 1;

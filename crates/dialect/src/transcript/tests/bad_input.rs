@@ -157,6 +157,19 @@ fn nested_ten_thousand_deep() {
     }
 }
 
+/// Read to its end from each of its beginnings, this would take days.
+#[test]
+fn many_beginnings_in_one_event() {
+    let mut body = b"data: [\n".to_vec();
+    for _ in 0..200_000 {
+        body.extend_from_slice(b"data: {\"choices\":\n");
+    }
+    body.push(b'\n');
+    body.extend_from_slice(format!("{HI}{STOP}{DONE}").as_bytes());
+    let (answer, _) = read("openai-chat", 200, SSE, &[&body], End::Clean);
+    assert_eq!((outcome(&answer), answer.facts.malformed_events, answer.events.len()), (OK, 1, 1));
+}
+
 #[test]
 fn a_gzip_bomb_is_given_up() {
     for plain in [format!("data: {}\n\n", "x".repeat(1000)), HI.repeat(20)] {
