@@ -167,8 +167,10 @@ impl Body {
             self.reader.apply(matcher, &self.scan.hits, json, Text::Document);
             from = end;
         }
-        self.reader.answer.facts.malformed_events += u32::from(!json[from..].trim_ascii().is_empty());
-        from > 0
+        let read = from > 0;
+        let more = !json[from..].trim_ascii().is_empty();
+        self.reader.answer.facts.malformed_events += u32::from(read && more);
+        read
     }
 
     /// Whether a line can be the whole answer: an end, a finish or an error is in it, or nothing could be.

@@ -2,7 +2,7 @@
 
 use ttft_model::{ErrorClass, Failure, Outcome};
 
-use super::failure::{class_of_status, of_page, page_text};
+use super::failure::{class_of_status, of_page, page_text, tells_error};
 use super::{End, Transcript};
 
 impl Transcript {
@@ -28,7 +28,8 @@ impl Transcript {
         let text = String::from_utf8_lossy(&json);
         let failure = if read {
             let (code, message) = of_page(&json);
-            Failure { class: ErrorClass::Malformed, code, message: message.unwrap_or_default() }
+            let class = if tells_error(&json) { ErrorClass::InBodyError } else { ErrorClass::Malformed };
+            Failure { class, code, message: message.unwrap_or_default() }
         } else if text.trim_start().starts_with('{') {
             Failure::new(ErrorClass::Malformed, "the answer is one document of broken JSON")
         } else {

@@ -57,6 +57,15 @@ pub(super) const fn class_of_status(status: u16) -> ErrorClass {
     }
 }
 
+/// What messages are called in error pages.
+const MESSAGES: [&str; 6] = ["message", "detail", "msg", "error_msg", "errorMessage", "Message"];
+
+/// Whether a JSON document that holds no answer has the words of an error.
+pub(super) fn tells_error(body: &[u8]) -> bool {
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
+    MESSAGES.iter().any(|name| json.get(name).and_then(as_words).is_some())
+}
+
 /// The code and message of an error page, whatever server or proxy wrote it.
 pub(super) fn of_page(body: &[u8]) -> (Option<String>, Option<String>) {
     // Some servers write their error as an event although the status tells it already.
@@ -70,8 +79,7 @@ pub(super) fn of_page(body: &[u8]) -> (Option<String>, Option<String>) {
 
     let inner = json.get("error").filter(|error| !error.is_null()).unwrap_or(&json);
     let get = |name: &str| inner.get(name).or_else(|| json.get(name)).and_then(as_words);
-    let message =
-        ["message", "detail", "msg", "error_msg", "errorMessage", "Message"].into_iter().find_map(get);
+    let message = MESSAGES.into_iter().find_map(get);
     let code = ["code", "error_code", "status_code", "type"].into_iter().find_map(get);
     let message = message.or_else(|| as_words(inner)).or_else(|| (!text.is_empty()).then(|| text.to_owned()));
     (code, message.map(|message| cut(&message)))

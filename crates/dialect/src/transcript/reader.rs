@@ -31,6 +31,8 @@ pub(super) struct Reader {
     /// What the event that is being read brought, if texts are kept.
     piece: String,
     pub(super) failure: Option<Failure>,
+    /// What an event said that was no part of the answer but had the words of an error: one, if the stream fails.
+    pub(super) suspect: Option<Failure>,
     /// Something stood where the dialect has its output or its finish, be it empty.
     pub(super) has_shape: bool,
     /// Output that came in a document, and so has no instants.
@@ -96,6 +98,7 @@ impl Reader {
             texts: Texts::default(),
             piece: String::new(),
             failure: None,
+            suspect: None,
             has_shape: false,
             document_output: false,
             read: 0,
@@ -152,11 +155,12 @@ impl Reader {
     pub(super) fn apply(&mut self, matcher: &Matcher, hits: &[Hit], json: &[u8], text: Text) {
         let mut output = Output::default();
         let mut error: Option<&Hit> = None;
+        let (mut shape, mut message) = (false, false);
         self.taken.clear();
 
         for hit in hits {
             for rule in matcher.rules(hit.slot) {
-                self.has_shape |= rule.is_shape;
+                shape |= rule.is_shape;
                 if output.choice.is_none() && matcher.has_choice(rule) {
                     output.choice = Some(matcher.choice(rule, hit, hits, json));
                 }
@@ -182,6 +186,7 @@ impl Reader {
                         output.finished = true;
                     }
                     Meaning::End => self.end(),
+                    Meaning::ErrorMessage => message |= hit.is_text(),
                     Meaning::Id if hit.is_text() => set_once(&mut self.answer.response_id, hit, json),
                     Meaning::Model if hit.is_text() => set_once(&mut self.answer.model, hit, json),
                     _ => self.number(rule, hit, json, &mut output),
@@ -189,12 +194,18 @@ impl Reader {
             }
         }
 
+        self.has_shape |= shape;
         if error.is_some() || text == Text::Error {
             let class =
                 if text == Text::Document { ErrorClass::InBodyError } else { ErrorClass::InStreamError };
             if self.failure.is_none() {
                 self.failure = Some(failure(class, matcher, hits, json, error));
             }
+        } else if message && !shape && text == Text::Event && self.suspect.is_none() {
+            let told = failure(ErrorClass::InStreamError, matcher, hits, json, None);
+            // Vendors that always send a code mean by these that all is well.
+            let fine = matches!(told.code.as_deref(), Some("0" | "200"));
+            self.suspect = Some(told).filter(|_| !fine);
         }
         if output.apart {
             self.join_counts(&mut output);

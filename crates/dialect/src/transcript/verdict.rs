@@ -59,6 +59,11 @@ impl Transcript {
         if let (false, Some(message)) = (facts.finish, self.body.not_json.take()) {
             return (Outcome::Error, Some(Failure::new(ErrorClass::InStreamError, message)));
         }
+        if !facts.finish
+            && let Some(failure) = reader.suspect.take()
+        {
+            return (Outcome::Error, Some(failure));
+        }
         if !facts.terminator && !finished && !whole {
             return self.unfinished(end);
         }

@@ -66,6 +66,28 @@ fn an_array_is_a_stream_and_an_object_a_document() {
     assert_eq!(outcome(&answer), (Outcome::Truncated, Some(ErrorClass::Truncated)), "no event at all");
 }
 
+/// Gateways write errors without saying that they are.
+#[test]
+fn words_of_an_error() {
+    let in_body = (Outcome::Error, Some(ErrorClass::InBodyError));
+    for (body, code) in [
+        (r#"{"detail":"m"}"#, None),
+        (r#"{"code":401,"msg":"m"}"#, Some("401")),
+        (r#"{"error_code":17,"error_msg":"m"}"#, Some("17")),
+        (r#"{"message":"m","type":"t"}"#, Some("t")),
+    ] {
+        let (answer, _) = text_of("openai-chat", "application/json", &[body]);
+        assert_eq!(outcome(&answer), in_body, "{body}");
+        let failure = answer.failure.unwrap();
+        assert_eq!((failure.code.as_deref(), failure.message.as_str()), (code, "m"), "{body}");
+    }
+    let event = "data: {\"code\":429,\"message\":\"m\"}\n\n";
+    for reads in [&[event][..], &[HI, event], &[HI, event, DONE]] {
+        assert_eq!(chat(reads).0.failure, in_stream("429", "m"), "{reads:?}");
+    }
+    assert_eq!(outcome(&chat(&[HI, event, STOP, DONE]).0), OK, "it finished all the same");
+}
+
 #[test]
 fn a_second_value_behind_a_document_counts_too() {
     let whole = r#"{"choices":[{"message":{"content":"Hi"}}]}"#;
