@@ -1,10 +1,14 @@
 //! Requests, written from a dialect's template: path, headers, body.
 
+mod messages;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
 use toml::Spanned;
+
+use messages::{is_system, opened, plain, text_of};
 
 use crate::Dialect;
 use crate::error::Problem;
@@ -253,41 +257,6 @@ fn check_places(value: &Value) -> Result<(), String> {
 fn place_of(text: &str) -> Option<(&str, Option<&str>)> {
     let inner = text.strip_prefix('{')?.strip_suffix('}')?;
     Some(inner.split_once('|').map_or((inner, None), |(name, default)| (name, Some(default))))
-}
-
-/// Messages with their `{prompt}` made open places.
-fn opened(value: &Value) -> Value {
-    match value {
-        Value::String(text) if text == "{prompt}" => OPEN_PLACE.into(),
-        Value::Array(list) => list.iter().map(opened).collect(),
-        Value::Object(map) => {
-            Value::Object(map.iter().map(|(key, value)| (key.clone(), opened(value))).collect())
-        }
-        other => other.clone(),
-    }
-}
-
-/// Whether a message is one of the system's.
-fn is_system(message: &Value) -> bool {
-    matches!(message["role"].as_str(), Some("system" | "developer"))
-}
-
-/// Some of the messages as one text, for dialects that know no messages.
-fn plain(messages: &Value, wanted: impl Fn(&Value) -> bool) -> String {
-    let wanted = messages.as_array().into_iter().flatten().filter(|message| wanted(message));
-    let contents = wanted.map(|message| text_of(&message["content"]));
-    let texts: Vec<String> = contents.filter(|text| !text.is_empty()).collect();
-    texts.join("\n\n")
-}
-
-/// The text of a message's content, which may be a list of parts.
-fn text_of(content: &Value) -> String {
-    match content {
-        Value::String(text) if text == "{prompt}" => OPEN_PLACE.to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(|part| text_of(&part["text"])).collect(),
-        _ => String::new(),
-    }
 }
 
 /// A name as one segment of a path.
