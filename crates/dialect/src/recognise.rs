@@ -54,6 +54,23 @@ impl Dialect {
         Self::recognised(content_type, start).next()
     }
 
+    /// The dialect whose requests go to that path of a URL, which may have more before it, as gateways do, and a query.
+    /// `None` if it is the path of none.
+    pub fn of_path(path: &str) -> Option<Arc<Self>> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut starts = path.match_indices('/').map(|(start, _)| &path[start..]);
+        let of = |tail: &str| {
+            let found = || Self::all().iter().filter(|dialect| tail.len() > 1 && dialect.has_path(tail));
+            // Of several with one path, that whose query is asked for: without any it is the one that has none.
+            let asked = |dialect: &&Arc<Self>| {
+                let own = dialect.path_template().split_once('?').map_or("", |(_, own)| own);
+                query.split('&').any(|pair| pair == own)
+            };
+            found().find(asked).or_else(|| found().next()).cloned()
+        };
+        starts.find_map(of)
+    }
+
     /// All dialects that an answer looks like, the likeliest first.
     pub(crate) fn recognised(content_type: Option<&str>, start: &[u8]) -> impl Iterator<Item = Arc<Self>> {
         let solid: Vec<u8> =
@@ -113,6 +130,27 @@ mod tests {
         check(json, "{\"detail\":\"Not Found\"}", None);
         check("text/html", "<html>", None);
         check("", "", None);
+    }
+
+    #[test]
+    fn paths_of_urls() {
+        let check = |path: &str, wanted: Option<&str>| {
+            let found = Dialect::of_path(path);
+            assert_eq!(found.as_ref().map(|dialect| dialect.name()), wanted, "{path}");
+        };
+        check("/v1/chat/completions", Some("openai-chat"));
+        check("/openai/v1/chat/completions", Some("openai-chat"));
+        check("/v1/completions", Some("openai-completions"));
+        check("/gateway/v1/messages", Some("anthropic-messages"));
+        check("/openai/deployments/d/chat/completions?api-version=2025-01-01", Some("azure-openai-chat"));
+        check("/v1beta/models/g:streamGenerateContent?alt=sse&key=k", Some("gemini-sse"));
+        check("/v1beta/models/g:streamGenerateContent", Some("gemini-json"));
+        check("/api/chat", Some("ollama-chat"));
+        check("/v2/models/m/generate_stream", Some("triton-generate"));
+        check("/generate_stream", Some("tgi-generate"));
+        check("/v1", None);
+        check("/", None);
+        check("", None);
     }
 
     #[test]
