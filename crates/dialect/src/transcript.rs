@@ -9,6 +9,7 @@ mod failure;
 mod inflate;
 mod reader;
 mod running;
+mod sniff;
 mod verdict;
 
 #[cfg(test)]
@@ -26,17 +27,15 @@ use inflate::Inflate;
 
 /// The largest document that is kept: a whole answer that was not streamed.
 const MAX_DOCUMENT: usize = 16 << 20;
-/// The most that a compressed body may hold: no answer comes near it, but a bomb does.
+/// The most that a compressed body may hold: no answer comes near it, but a bomb does. From so much on it must not
+/// be more than so many times what was sent; streams of short events get to a third of that.
 const MAX_INFLATED: usize = 256 << 20;
+const MEASURED_FROM: usize = 16 << 20;
+const MAX_RATIO: usize = 100;
 /// Of an error page no more than this is kept.
 const MAX_ERROR_PAGE: usize = 64 << 10;
 /// So many bytes are kept to tell what an answer looks like.
 const START: usize = 16 << 10;
-/// So many bytes tell a stream from a document.
-const SNIFF: usize = 8;
-/// What a server-sent stream begins with, comments apart.
-const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id:", b"retry", b"\xEF\xBB\xBF"];
-
 /// How much to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
@@ -95,7 +94,8 @@ pub struct Transcript {
     status: u16,
     event_stream: bool,
     inflate: Option<Inflate>,
-    /// Bytes that came out of it.
+    /// Bytes that went into it, and that came out of it.
+    deflated: usize,
     inflated: usize,
     /// A document, an error page, or the bytes that are still to tell what it is.
     kept: Vec<u8>,
@@ -119,6 +119,7 @@ impl Transcript {
             status: 200,
             event_stream: false,
             inflate: None,
+            deflated: 0,
             inflated: 0,
             kept: Vec::new(),
             start: Vec::new(),
@@ -178,24 +179,28 @@ impl Transcript {
         self.body.reader.arrived(read, stamp);
 
         let Some(mut inflate) = self.inflate.take() else { return self.plain(bytes) };
-        let mut inflated = self.inflated;
+        self.deflated += bytes.len();
         let whole = inflate.push(bytes, &mut |plain| {
-            inflated += plain.len();
-            if inflated <= MAX_INFLATED {
+            self.inflated += plain.len();
+            if !self.is_bomb() {
                 self.plain(plain);
             }
-            inflated <= MAX_INFLATED
+            !self.is_bomb()
         });
-        self.inflated = inflated;
         self.inflate = Some(inflate);
         if self.mode == Mode::Unreadable {
             return;
         }
-        if inflated > MAX_INFLATED {
-            self.unreadable("the compressed body holds more than 256 MiB");
+        if self.is_bomb() {
+            self.unreadable("the compressed body holds more than any answer does");
         } else if !whole {
             self.unreadable("the compressed body is broken");
         }
+    }
+
+    fn is_bomb(&self) -> bool {
+        self.inflated > MAX_INFLATED
+            || (self.inflated > MEASURED_FROM && self.inflated / MAX_RATIO > self.deflated)
     }
 
     /// Body bytes after any compression is undone.
@@ -226,56 +231,6 @@ impl Transcript {
                     None => self.keep_to_sniff(bytes),
                 }
             }
-        }
-    }
-
-    fn keep_to_sniff(&mut self, bytes: &[u8]) {
-        self.kept.extend_from_slice(bytes);
-        if let Some(mode) = self.sniff(&self.kept) {
-            let kept = std::mem::take(&mut self.kept);
-            self.set_mode(mode);
-            self.take(&kept);
-        }
-    }
-
-    /// Holds back what came until something follows the first line: then it is a stream, if that line is JSON.
-    fn first_line(&mut self, bytes: &[u8]) {
-        let bytes = if self.kept.is_empty() { bytes.trim_ascii_start() } else { bytes };
-        let before = self.kept.len();
-        self.keep(bytes, MAX_DOCUMENT);
-        if self.line.is_none() {
-            let delimiter = if self.body.dialect.rules.framing == Framing::Nul { 0 } else { b'\n' };
-            let end = self.kept.get(before..).and_then(|new| memchr::memchr(delimiter, new));
-            self.line = end.map(|end| (before + end + 1, self.body.reader.at()));
-        }
-        let Some((end, (read, stamp))) = self.line.filter(|_| self.mode == Mode::FirstLine) else { return };
-        if self.kept[end.max(before)..].trim_ascii().is_empty() {
-            return;
-        }
-        if !self.body.is_json(&self.kept[..end]) {
-            return self.set_mode(Mode::Document);
-        }
-        let kept = std::mem::take(&mut self.kept);
-        self.set_mode(Mode::Stream);
-        // The first line came when it came, not when the second one told what it is.
-        let now = self.body.reader.at();
-        self.body.reader.arrived(read, stamp);
-        self.framer.push(&kept[..end], &mut self.body);
-        self.body.reader.arrived(now.0, now.1);
-        self.framer.push(&kept[end..], &mut self.body);
-    }
-
-    /// What a body is, from its beginning; `None` if more bytes are needed.
-    fn sniff(&self, start: &[u8]) -> Option<Mode> {
-        let first = start.first()?;
-        match self.body.dialect.rules.framing {
-            Framing::Sse => sniff_sse(start, self.event_stream),
-            Framing::JsonArray if *first == b'[' => Some(Mode::Stream),
-            Framing::JsonArray => Some(Mode::Document),
-            // No frame is two gigabytes long.
-            Framing::AwsEventstream if matches!(first, b'{' | b'[' | b'<') => Some(Mode::Document),
-            Framing::Ndjson | Framing::Nul if *first == b'<' => Some(Mode::Document),
-            Framing::AwsEventstream | Framing::Ndjson | Framing::Nul => Some(Mode::Stream),
         }
     }
 
@@ -376,19 +331,4 @@ impl Transcript {
         self.conclude(end, at);
         (self.body.reader.answer, self.body.reader.texts)
     }
-}
-
-/// What a body is that may hold server-sent events.
-fn sniff_sse(start: &[u8], event_stream: bool) -> Option<Mode> {
-    match start.first()? {
-        b'{' | b'[' | b'<' => return Some(Mode::Document),
-        b':' => return Some(Mode::Stream),
-        _ if event_stream => return Some(Mode::Stream),
-        _ => {}
-    }
-    if FIELDS.iter().any(|field| start.starts_with(field)) {
-        return Some(Mode::Stream);
-    }
-    let may_be_field = FIELDS.iter().any(|field| field.starts_with(start));
-    if may_be_field && start.len() < SNIFF { None } else { Some(Mode::Document) }
 }

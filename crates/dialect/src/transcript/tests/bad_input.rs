@@ -173,9 +173,9 @@ fn many_beginnings_in_one_event() {
 #[test]
 fn a_gzip_bomb_is_given_up() {
     for plain in [format!("data: {}\n\n", "x".repeat(1000)), HI.repeat(20)] {
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         let piece = plain.repeat(1 + (1 << 20) / plain.len());
-        for _ in 0..260 {
+        for _ in 0..40 {
             gzip.write_all(piece.as_bytes()).unwrap();
         }
         let bomb = gzip.finish().unwrap();
@@ -190,7 +190,7 @@ fn a_gzip_bomb_is_given_up() {
         assert!(transcript.is_complete());
         let answer = transcript.finish(End::Cancelled, Stamp::user(Nanos(2)));
         let message = answer.failure.unwrap().message;
-        assert_eq!(message, "the compressed body holds more than 256 MiB");
+        assert_eq!(message, "the compressed body holds more than any answer does");
     }
 }
 
