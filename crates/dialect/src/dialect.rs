@@ -202,4 +202,52 @@ is = "text"
              `body_ends = true` or a rule with `is = \"end\"`"
         );
     }
+
+    const MINE: &str = r#"name = "mine"
+title = "Mine"
+extends = "openai-chat"
+[request]
+auth = ""
+[stream]
+end_data = ["END"]
+[[rule]]
+at = "/choices/*/delta/refusal"
+is = "refusal"
+only = "x"
+"#;
+
+    #[test]
+    fn a_dialect_says_only_what_differs() {
+        let base = Dialect::builtin("openai-chat").unwrap();
+        let mine = Dialect::parse("mine.toml", MINE).unwrap();
+        assert_eq!((mine.path("m"), mine.framing()), (base.path("m"), base.framing()));
+        assert!(!mine.headers(Some("k")).iter().any(|(name, _)| name == "authorization"));
+        assert_eq!(
+            (&mine.rules.end_data, &mine.rules.error_fields),
+            (&vec![b"END".to_vec()], &base.rules.error_fields)
+        );
+        assert!(mine.rules.signs.is_empty(), "what tells the base does not tell this one");
+        let rules = |dialect: &Dialect| (0..200).flat_map(|slot| dialect.rules.stream.rules(slot)).count();
+        assert_eq!(rules(&mine), rules(&base), "a rule of the same place and meaning is replaced");
+    }
+
+    #[test]
+    fn mistakes_of_what_extends() {
+        let check = |from: &str, to: &str, wanted: &str| {
+            let error = Dialect::parse("mine.toml", &MINE.replace(from, to)).unwrap_err().to_string();
+            assert_eq!(error, wanted);
+        };
+        check("openai-chat", "openai", "mine.toml, line 3: there is no dialect `openai` to extend");
+        check("extends = \"openai-chat\"\n", "", "mine.toml, line 5: `framing` is missing");
+        check(
+            "end_data = [\"END\"]",
+            "framing = \"csv\"",
+            "mine.toml, line 7: unknown variant `csv`, expected one of `sse`, `ndjson`, `nul`, `json-array`, `aws-eventstream`",
+        );
+        check(
+            "end_data = [\"END\"]",
+            "base64 = \"x\"",
+            "mine.toml, line 7: `x` cannot be found: a pointer begins with `/`",
+        );
+    }
 }
