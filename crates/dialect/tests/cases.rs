@@ -57,7 +57,7 @@ fn a_set() {
     let set = decode_set(&timelines, &DecodeOptions::default()).unwrap();
     assert_eq!((set.requests, set.ok, set.failed), (14, 11, 3));
     let failed: Vec<_> = set.failed_class.iter().map(|(class, n)| format!("{class} {n}")).collect();
-    assert_eq!(failed, ["in_body_error 1", "in_stream_error 1", "reset 1"]);
+    assert_eq!(failed, ["in_body_error 1", "in_stream_error 1", "truncated 1"]);
     assert_eq!(set.ttft_ms.n, 10, "the answer that was not streamed has no first token");
     assert_eq!((set.ttft_ms.min, set.ttft_ms.max), (Some(80.0), Some(16_500.0)));
     assert_eq!(set.streams.len(), 14);

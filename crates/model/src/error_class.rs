@@ -49,7 +49,7 @@ classes! {
         "add the issuer with --ca FILE, or skip verification with --insecure on a test system",
     Send "send" "the request could not be written"
         "the server closed while it was reading: look at its request-size limit and its log",
-    Reset "reset" "the connection was reset before an answer was complete"
+    Reset "reset" "the connection was closed or reset before an answer began"
         "look at the server's and the proxy's log for a crash or an idle timeout",
     HttpAuth "http_auth" "the server refused the key (401, 403)"
         "set the key in OPENAI_API_KEY, or name its variable with --api-key-env or its file with --api-key-file",

@@ -48,7 +48,7 @@ fn all_of_them_as_a_set() {
     let files: Vec<&str> = files.iter().map(|file| file.to_str().unwrap()).collect();
     let set = json(&home.ttft_with("decode --json", &files).expect(0));
     assert_eq!((&set["requests"], &set["ok"], &set["failed"]), (&14.into(), &11.into(), &3.into()));
-    let failed = serde_json::json!({ "in_body_error": 1, "in_stream_error": 1, "reset": 1 });
+    let failed = serde_json::json!({ "in_body_error": 1, "in_stream_error": 1, "truncated": 1 });
     assert_eq!(set["failed_class"], failed);
     assert_eq!((&set["ttft_ms"]["n"], &set["ttft_ms"]["max"]), (&10.into(), &16_500.0.into()));
     assert_eq!(set["streams"].as_array().unwrap().len(), 14);

@@ -70,9 +70,9 @@ fn errors_behind_status_200() {
 
 #[test]
 fn streams_that_break_off() {
-    fails("cut=2", "", "truncated", "reset", "before the stream's end");
-    fails("reset=2", "", "truncated", "reset", "before the stream's end");
-    fails("cut=0", "", "truncated", "reset", "before the stream's end");
+    fails("cut=2", "", "truncated", "truncated", "before the stream's end");
+    fails("reset=2", "", "truncated", "truncated", "before the stream's end");
+    fails("cut=0", "", "truncated", "truncated", "before the stream's end");
 }
 
 #[test]

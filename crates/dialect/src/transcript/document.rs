@@ -22,7 +22,7 @@ impl Transcript {
         }
         if *end == End::Reset {
             let message = "the connection broke inside a document";
-            return (Outcome::Truncated, Some(Failure::new(ErrorClass::Reset, message)));
+            return (Outcome::Truncated, Some(Failure::new(ErrorClass::Truncated, message)));
         }
 
         let text = String::from_utf8_lossy(&json);

@@ -110,7 +110,7 @@ fn ends() {
     let (answer, _) = read("openai-chat", 200, SSE, &reads, End::Reset);
     assert_eq!(outcome(&answer), OK, "a reset behind the finish");
     let (answer, _) = read("openai-chat", 200, SSE, &reads[..1], End::Reset);
-    assert_eq!(outcome(&answer), (Outcome::Truncated, Some(ErrorClass::Reset)));
+    assert_eq!(outcome(&answer), (Outcome::Truncated, Some(ErrorClass::Truncated)));
     let (answer, _) = read("openai-chat", 200, SSE, &reads[..1], End::TimedOut(ErrorClass::TimeoutIdle));
     assert_eq!(outcome(&answer), (Outcome::Timeout, Some(ErrorClass::TimeoutIdle)));
     let (answer, _) = read("openai-chat", 200, SSE, &reads[..1], End::Cancelled);
@@ -332,7 +332,7 @@ fn documents() {
     let malformed = (Outcome::Error, Some(ErrorClass::Malformed));
     check(json, r#"{"hello":1}"#, End::Clean, malformed);
     check(json, &whole[..30], End::Clean, malformed);
-    check(json, &whole[..30], End::Reset, (Outcome::Truncated, Some(ErrorClass::Reset)));
+    check(json, &whole[..30], End::Reset, (Outcome::Truncated, Some(ErrorClass::Truncated)));
     let not_streamed = (Outcome::Error, Some(ErrorClass::NotStreamed));
     let answer = check("text/html", "<html><title>Sign in</title>", End::Clean, not_streamed);
     assert_eq!(answer.failure.unwrap().message, "Sign in");

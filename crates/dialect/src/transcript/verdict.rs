@@ -84,7 +84,7 @@ impl Transcript {
         }
         if *end == End::Reset {
             return truncated(
-                ErrorClass::Reset,
+                ErrorClass::Truncated,
                 "the connection broke before the stream's end was announced",
             );
         }

@@ -103,7 +103,7 @@ fn the_end_of_the_body_may_be_the_end() {
     let (answer, _) = read("triton-generate", 200, SSE, &[event], End::Clean);
     assert_eq!((outcome(&answer), answer.ended), (OK, Some(Stamp::user(Nanos::from_millis(1000)))));
     let (answer, _) = read("triton-generate", 200, SSE, &[event], End::Reset);
-    assert_eq!((outcome(&answer), answer.ended), ((Outcome::Truncated, Some(ErrorClass::Reset)), None));
+    assert_eq!((outcome(&answer), answer.ended), ((Outcome::Truncated, Some(ErrorClass::Truncated)), None));
     let (answer, _) = read("triton-generate", 200, SSE, &[], End::Clean);
     assert_eq!(outcome(&answer), (Outcome::Truncated, Some(ErrorClass::Truncated)));
     let (answer, _) = read("triton-generate", 200, SSE, &[b"data: {\"text_output\":\"\"}\n\n"], End::Clean);
