@@ -79,7 +79,9 @@ pub(crate) async fn attempt(
         Raced::Done(Ok(mut response)) => {
             take_sending(record, &sending);
             take_head(record, &response, &mut transcript);
-            extras.headers = options.keep_text.then(|| response.headers.clone());
+            // Headers are views of the connection's read buffer, and would keep it from being used again.
+            let headers = std::mem::take(&mut response.headers);
+            extras.headers = options.keep_text.then_some(headers);
             let keep = options.keep_text.then_some(&mut extras);
             let (end, at) =
                 read_body(&mut response, cancelled, &mut deadline, &mut transcript, record, keep).await;

@@ -263,6 +263,8 @@ impl Worker {
     pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
         self.active.set(self.active.get() + 1);
         let active = Active(self.clone());
+        // Boxed: an async block that awaits what it has captured holds room for it twice, some kilobytes a stream.
+        let task = Box::pin(task);
         tokio::task::spawn_local(async move {
             task.await;
             drop(active);

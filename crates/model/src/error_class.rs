@@ -46,7 +46,7 @@ classes! {
     ConnectTimeout "connect_timeout" "the TCP connection was not ready in time"
         "check firewall and address; raise --timeout-connect if the path is slow",
     Tls "tls" "the TLS handshake failed"
-        "add the issuer with --ca FILE, or skip verification with --insecure on a test system",
+        "if the port speaks plain HTTP use http://; else add the issuer with --ca FILE, or --insecure on a test system",
     Send "send" "the request could not be written"
         "the server closed while it was reading: look at its request-size limit and its log",
     Reset "reset" "the connection was closed or reset before an answer began"
