@@ -230,7 +230,7 @@ fn skip_space(json: &[u8], mut i: usize) -> usize {
 
 /// The position behind the closing quote of a string whose contents begin at `i`.
 #[inline]
-fn string_end(json: &[u8], mut i: usize) -> Result<usize, Malformed> {
+pub(crate) fn string_end(json: &[u8], mut i: usize) -> Result<usize, Malformed> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     // Keys and most values are short: eight bytes at a time beat a call for these.

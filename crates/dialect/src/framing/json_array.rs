@@ -1,6 +1,7 @@
 //! The objects of one JSON array that arrives piece by piece, cut by their braces.
 
 use super::{Frame, MAX_EVENT, Rest, Sink};
+use crate::json::string_end;
 
 /// The framer. It keeps what of an object is cut over reads, and looks at each byte once.
 #[derive(Debug, Default)]
@@ -83,7 +84,14 @@ impl JsonArray {
                 Text::Outside => {
                     i += bytes[i..].iter().position(|b| matches!(b, b'"' | b'{' | b'}'))?;
                     match bytes[i] {
-                        b'"' => *text = Text::Inside,
+                        // A text that ends in these bytes is passed at once.
+                        b'"' => match string_end(bytes, i + 1) {
+                            Ok(end) => {
+                                i = end;
+                                continue;
+                            }
+                            Err(_) => *text = Text::Inside,
+                        },
                         b'{' => *depth += 1,
                         _ => *depth -= 1,
                     }

@@ -143,13 +143,14 @@ impl Reader {
         let mut output = Output::default();
         let mut error: Option<&Hit> = None;
         let (mut shape, mut message) = (false, false);
+        let mut of_choice = None;
         self.taken.clear();
 
         for hit in hits {
             for rule in matcher.rules(hit.slot) {
                 shape |= rule.is_shape;
-                if output.choice.is_none() && matcher.has_choice(rule) {
-                    output.choice = Some(matcher.choice(rule, hit, hits, json));
+                if of_choice.is_none() && matcher.has_choice(rule) {
+                    of_choice = Some((rule, hit));
                 }
                 if hit.kind == Kind::Null || !rule.applies(hit, hits, json) {
                     continue;
@@ -196,6 +197,10 @@ impl Reader {
         }
         if output.apart {
             self.join_counts(&mut output);
+        }
+        // Only a count needs to know whose it is.
+        if let (Some(_), Some((rule, hit))) = (output.tokens, of_choice) {
+            output.choice = Some(matcher.choice(rule, hit, hits, json));
         }
         match output.channel {
             Some(_) if text == Text::Document => self.document_output = true,
