@@ -1,0 +1,46 @@
+//! The engine's log of what really happened.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Deserialize;
+use ttft_model::RequestId;
+
+/// One request as the engine knows it, in nanoseconds of the monotonic clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Truth {
+    /// The kernel's stamp of the segment that completed the request.
+    pub(crate) arrival_ns: i64,
+    /// Just before the first token was written.
+    pub(crate) first_write_ns: i64,
+}
+
+impl Truth {
+    pub(crate) fn ttft_ns(self) -> i64 {
+        self.first_write_ns - self.arrival_ns
+    }
+}
+
+/// A line of the log, as far as it matters here.
+#[derive(Deserialize)]
+struct Line {
+    request_id: String,
+    arrival_ns: i64,
+    first_write_ns: Option<i64>,
+}
+
+/// The requests that got a token, by id.
+pub(crate) fn read(path: &Path) -> anyhow::Result<HashMap<RequestId, Truth>> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut found = HashMap::new();
+    for line in BufReader::new(file).lines() {
+        let line: Line = serde_json::from_str(&line?).context("the truth log has a line that is none")?;
+        if let (Ok(id), Some(first_write_ns)) = (line.request_id.parse(), line.first_write_ns) {
+            found.insert(id, Truth { arrival_ns: line.arrival_ns, first_write_ns });
+        }
+    }
+    Ok(found)
+}
