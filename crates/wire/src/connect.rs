@@ -172,6 +172,9 @@ fn tls_reason(error: &io::Error) -> String {
     if text.contains("NoApplicationProtocol") {
         return NO_HTTP2.to_owned();
     }
+    if text.contains("CaUsedAsEndEntity") {
+        return "its certificate is self-signed".to_owned();
+    }
     if text.contains("InvalidContentType") || text.contains("corrupt message") {
         return format!("{text}; does this port speak plain http?");
     }
