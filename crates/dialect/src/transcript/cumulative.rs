@@ -58,7 +58,7 @@ impl Cumulative {
             return Some(Step::More);
         }
         let settled = text.repeats >= SETTLED;
-        let before = without_open_character(&text.last);
+        let before = without_open_end(&text.last);
         let same = before.iter().zip(raw).take_while(|(a, b)| a == b).count();
         let repeated = same == before.len();
         // Some engines take back the end of a text; increments have hardly anything in common.
@@ -83,11 +83,17 @@ impl Cumulative {
     }
 }
 
-/// A text without the replacement characters at its end, which stand for a character that has not come whole.
-fn without_open_character(mut text: &[u8]) -> &[u8] {
+/// A text without what is at its end only for now: replacement characters, which stand for a character that has not
+/// come whole, and the closing marks of a list of parts that one vendor writes into the text.
+fn without_open_end(mut text: &[u8]) -> &[u8] {
     while let Some(rest) = text.strip_suffix("\u{FFFD}".as_bytes()).or_else(|| text.strip_suffix(br"\ufffd"))
     {
         text = rest;
+    }
+    if text.starts_with(b"[{") {
+        while let Some((b'"' | b'\\' | b'}' | b']', rest)) = text.split_last() {
+            text = rest;
+        }
     }
     text
 }
@@ -136,6 +142,12 @@ mod tests {
         check(&[long, "It was the best of the"], &[(long, true), (long, false)]);
         check(&["\u{FFFD}", "你", "你好"], &[("\u{FFFD}", true), ("你", true), ("你好", true)]);
         check(&["a\\ufffd", "a你", "a你好"], &[("a\\ufffd", true), ("a你", true), ("a你好", true)]);
+    }
+
+    #[test]
+    fn a_list_of_parts_that_grows() {
+        let (first, second) = (r#"[{\"text\":\"Hi\"}]"#, r#"[{\"text\":\"Hi you\"}]"#);
+        check(&[first, second, second], &[(first, true), (second, true), (second, false)]);
     }
 
     #[test]

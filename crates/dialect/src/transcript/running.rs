@@ -28,6 +28,7 @@ pub(super) struct Running {
 struct Counts {
     n: u32,
     sum: u64,
+    last: u64,
     /// How many came with a finish, or as the very next event.
     at_finish: u32,
 }
@@ -61,6 +62,7 @@ impl Running {
             };
             counts.n += 1;
             counts.sum = counts.sum.saturating_add(count);
+            counts.last = count;
             let at_finish = output.finished || (self.finish_event > 0 && self.finish_event + 1 == event);
             counts.at_finish += u32::from(at_finish);
         }
@@ -70,15 +72,16 @@ impl Running {
     }
 
     /// The tokens of all `choices` together, where the server tells one count for each of them: with or right behind
-    /// each finish, or running.
-    pub(super) fn sum(&self, choices: u32) -> Option<u64> {
+    /// each finish, or running. `events` is the number of events with output.
+    pub(super) fn sum(&self, choices: u32, events: usize) -> Option<u64> {
         let one_each = |counts: &Counts| counts.n == choices && counts.at_finish == choices;
         if choices < 2 {
             None
         } else if one_each(&self.alone) {
             Some(self.alone.sum)
         } else if self.alone.n == 0 && one_each(&self.with_choice) {
-            Some(self.with_choice.sum)
+            // A last count that is enough for all that came may be one for all.
+            Some(self.with_choice.sum).filter(|_| self.with_choice.last < events as u64)
         } else {
             (self.alone.n == 0 && self.per_choice).then(|| self.latest.iter().sum())
         }
@@ -118,7 +121,7 @@ mod tests {
             (output.tokens, output.choice, output.finished) = (*tokens, *choice, *finished);
             running.note(&output, event);
         }
-        running.sum(choices)
+        running.sum(choices, 9)
     }
 
     #[test]
@@ -132,5 +135,6 @@ mod tests {
         assert_eq!(sum(2, &[finish(0), finish(1), usage(8), usage(8)]), None, "the same one twice");
         let with_finish = |choice, count| (Some(choice), Some(count), true);
         assert_eq!(sum(2, &[text(1), with_finish(1, 5), with_finish(0, 6)]), Some(11));
+        assert_eq!(sum(2, &[text(1), with_finish(1, 5), with_finish(0, 11)]), None, "one for all");
     }
 }

@@ -88,7 +88,8 @@ impl Reader {
 
     /// What can only be counted once all has come.
     pub(in super::super) fn settle(&mut self) {
-        if let Some(sum) = self.running.sum(self.choices.count_ones().max(self.finished.count_ones())) {
+        let choices = self.choices.count_ones().max(self.finished.count_ones());
+        if let Some(sum) = self.running.sum(choices, self.answer.events.len()) {
             self.answer.usage.output = Some(sum);
         }
     }
