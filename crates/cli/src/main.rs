@@ -15,7 +15,7 @@ mod verb;
 use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
-use crate::verb::{check, decode, dialects, report, run, sim};
+use crate::verb::{check, dataset, decode, dialects, report, run, sim};
 
 /// Load tests of services that stream LLM answers, with an honest time to first token.
 #[derive(Parser)]
@@ -41,6 +41,7 @@ enum Verb {
     Check(Box<check::Args>),
     Report(report::Args),
     Decode(decode::Args),
+    Dataset(dataset::Args),
     Dialects(dialects::Args),
     Sim(sim::Args),
 }
@@ -52,6 +53,7 @@ fn main() -> std::process::ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Decode(args) => decode::run(&args),
+        Verb::Dataset(args) => dataset::run(&args),
         Verb::Dialects(args) => dialects::run(&args),
         Verb::Sim(args) => sim::run(args),
     };

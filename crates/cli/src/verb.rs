@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub(crate) mod check;
+pub(crate) mod dataset;
 pub(crate) mod decode;
 pub(crate) mod dialects;
 pub(crate) mod report;

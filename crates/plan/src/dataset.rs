@@ -1,0 +1,23 @@
+//! Files of prompts and traces: read a record at a time, described, and turned into what a run sends.
+//!
+//! The format is told from the content, never from the file's name. Nothing is guessed where a guess could be wrong
+//! by a factor of a thousand: see [`TimeUnit`].
+
+mod clock;
+mod csv;
+mod error;
+mod format;
+mod json;
+mod lines;
+mod rows;
+mod survey;
+mod trace;
+mod unit;
+
+pub use error::{DatasetError, Problem};
+pub use format::Format;
+pub use json::Item;
+pub use rows::{Row, Rows};
+pub use survey::{Arrivals, Lengths, Prefixes, Survey, Turns, survey};
+pub use trace::{Recorded, Trace};
+pub use unit::{Instant, TimeUnit};

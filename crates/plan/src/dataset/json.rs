@@ -1,0 +1,302 @@
+//! JSON records of every known shape as rows.
+
+use serde_json::{Map, Value, json};
+
+use super::format::{INPUT, OUTPUT, PROMPT};
+use super::{Instant, Row, clock};
+
+/// One prompt of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// One user message.
+    Text(String),
+    /// A conversation as `OpenAI` messages.
+    Messages(Value),
+}
+
+/// A JSON record as a row.
+pub(super) fn row(line: u64, record: Value) -> Result<Row, String> {
+    let Value::Object(mut map) = record else {
+        return Err("it is no JSON object".to_owned());
+    };
+    // Batch files and recorded requests keep the request in `body`, as an object or as a text.
+    match map.remove("body") {
+        Some(Value::Object(body)) => map.extend(body),
+        Some(Value::String(body)) => match serde_json::from_str(&body) {
+            Ok(Value::Object(body)) => map.extend(body),
+            _ => return Err("`body` is no JSON object".to_owned()),
+        },
+        Some(_) => return Err("`body` is no JSON object".to_owned()),
+        None => {}
+    }
+    let mut row = Row {
+        time: instant(&map)?,
+        delay_ms: number(&map, "delay")?,
+        input_tokens: tokens(&map, &INPUT)?,
+        output_tokens: tokens(&map, &OUTPUT)?,
+        blocks: blocks(&map)?,
+        session: name(&map, &["session_id", "chat_id"]),
+        id: name(&map, &["id", "request_id", "custom_id"]),
+        ..Row::at(line)
+    };
+    if let Some(turns) = take(&mut map, &["conversations", "conversation"]) {
+        sharegpt(&mut row, turns)?;
+    } else if let Some(messages) = map.remove("messages") {
+        conversation(&mut row, messages)?;
+    } else if let Some(turns) = map.remove("turns") {
+        spoken(&mut row, &turns)?;
+    } else if let Some(prompt) = take(&mut map, &PROMPT) {
+        match prompt {
+            Value::Array(list) if list.first().is_some_and(|first| first["role"].is_string()) => {
+                conversation(&mut row, Value::Array(list))?;
+            }
+            prompt => row.item = Some(Item::Text(text_of(prompt)?)),
+        }
+        row.turns = Some(1);
+    }
+    if row.item.is_none() && row.input_tokens.is_none() && row.turns.is_none() {
+        return Err("neither a prompt nor the length of one".to_owned());
+    }
+    Ok(row)
+}
+
+fn take(map: &mut Map<String, Value>, names: &[&str]) -> Option<Value> {
+    names.iter().find_map(|name| map.remove(*name)).filter(|value| !value.is_null())
+}
+
+/// A text, or the first text of a list.
+fn text_of(value: Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text),
+        Value::Array(mut list) if !list.is_empty() => match list.swap_remove(0) {
+            Value::String(text) => Ok(text),
+            Value::Object(mut named) => text_of(take(&mut named, &["contents"]).unwrap_or_default()),
+            _ => Err("its prompt is a list of no texts".to_owned()),
+        },
+        _ => Err("its prompt is no text".to_owned()),
+    }
+}
+
+/// What people and the assistant said; the first thing that a person said is the prompt.
+fn sharegpt(row: &mut Row, turns: Value) -> Result<(), String> {
+    let Value::Array(turns) = turns else {
+        return Err("`conversations` is no list".to_owned());
+    };
+    let from = |turn: &Value| {
+        let by = turn["from"].as_str().or_else(|| turn["role"].as_str()).unwrap_or_default();
+        by.to_ascii_lowercase()
+    };
+    row.turns = Some(turns.len() as u32);
+    row.begins_with_answer =
+        turns.first().is_some_and(|turn| matches!(from(turn).as_str(), "gpt" | "assistant"));
+    let asked = turns.into_iter().find(|turn| matches!(from(turn).as_str(), "human" | "user"));
+    if let Some(mut asked) = asked {
+        let said = ["value", "content", "text"].iter().find_map(|name| asked.get_mut(*name).map(Value::take));
+        match said {
+            Some(Value::String(text)) => row.item = Some(Item::Text(text)),
+            _ => return Err("a turn has no text in `value`".to_owned()),
+        }
+    }
+    Ok(())
+}
+
+/// A list of messages, sent as it is without the answers at its end.
+fn conversation(row: &mut Row, messages: Value) -> Result<(), String> {
+    let Value::Array(mut messages) = messages else {
+        return Err("`messages` is no list".to_owned());
+    };
+    if let Some(odd) = messages.iter().position(|message| !message["role"].is_string()) {
+        return Err(format!("message {} has no `role`", odd + 1));
+    }
+    row.turns = Some(messages.len() as u32);
+    row.begins_with_answer = messages.first().is_some_and(|message| message["role"] == "assistant");
+    while messages.last().is_some_and(|message| message["role"] == "assistant") {
+        messages.pop();
+    }
+    if !messages.is_empty() {
+        row.item = Some(Item::Messages(Value::Array(messages)));
+    }
+    Ok(())
+}
+
+/// `AIPerf`'s turns: the user's side of a conversation; its first is the prompt.
+fn spoken(row: &mut Row, turns: &Value) -> Result<(), String> {
+    let Value::Array(turns) = turns else {
+        return Err("`turns` is no list".to_owned());
+    };
+    row.turns = Some(turns.len() as u32);
+    if let Some(first) = turns.first() {
+        let Value::Object(first) = first else {
+            return Err("a turn is no JSON object".to_owned());
+        };
+        let mut first = first.clone();
+        row.time = row.time.or(instant(&first)?);
+        row.item = take(&mut first, &PROMPT).map(text_of).transpose()?.map(Item::Text);
+    }
+    Ok(())
+}
+
+fn instant(map: &Map<String, Value>) -> Result<Option<Instant>, String> {
+    match map.get("timestamp") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Number(number)) => {
+            let value = number.as_i64().map(|whole| i128::from(whole) * 1_000_000_000);
+            let value = value.or_else(|| number.as_f64().and_then(clock::of_float));
+            value
+                .map(|value| Some(Instant::Number(value)))
+                .ok_or_else(|| format!("timestamp {number} is too large"))
+        }
+        Some(Value::String(text)) => clock::calendar(text)
+            .map(Instant::Calendar)
+            .or_else(|| clock::billionths(text).map(Instant::Number))
+            .map(Some)
+            .ok_or_else(|| format!("timestamp `{}` is neither a number nor a date", short(text))),
+        Some(_) => Err("`timestamp` is neither a number nor a date".to_owned()),
+    }
+}
+
+fn number(map: &Map<String, Value>, name: &str) -> Result<Option<f64>, String> {
+    match map.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value.as_f64().map(Some).ok_or_else(|| format!("`{name}` is no number")),
+    }
+}
+
+/// The first of these fields that is there, as a number of tokens.
+fn tokens(map: &Map<String, Value>, names: &[&str]) -> Result<Option<u32>, String> {
+    let Some((name, value)) = names.iter().find_map(|name| Some((name, map.get(*name)?))) else {
+        return Ok(None);
+    };
+    if value.is_null() {
+        return Ok(None);
+    }
+    let whole =
+        value.as_f64().filter(|count| *count >= 0.0 && count.fract() == 0.0 && *count <= f64::from(u32::MAX));
+    whole
+        .map(|count| Some(count as u32))
+        .ok_or_else(|| format!("`{name}` is {}, which is no number of tokens", short(&value.to_string())))
+}
+
+fn blocks(map: &Map<String, Value>) -> Result<Vec<u64>, String> {
+    match map.get("hash_ids") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(list)) => list
+            .iter()
+            .map(|id| id.as_u64().or_else(|| id.as_i64().map(i64::cast_unsigned)))
+            .collect::<Option<_>>()
+            .ok_or_else(|| "`hash_ids` holds what is no whole number".to_owned()),
+        Some(_) => Err("`hash_ids` is no list".to_owned()),
+    }
+}
+
+/// A name, or a number that serves as one.
+fn name(map: &Map<String, Value>, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| match map.get(*name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+impl Item {
+    /// Its text alone: what is said in it, without roles.
+    pub(super) fn words_and_chars(&self) -> (u64, u64) {
+        let count = |text: &str| (text.split_whitespace().count() as u64, text.chars().count() as u64);
+        match self {
+            Self::Text(text) => count(text),
+            Self::Messages(Value::Array(messages)) => messages
+                .iter()
+                .flat_map(|message| match &message["content"] {
+                    Value::String(text) => vec![count(text)],
+                    Value::Array(parts) => {
+                        parts.iter().filter_map(|part| part["text"].as_str()).map(count).collect()
+                    }
+                    _ => Vec::new(),
+                })
+                .fold((0, 0), |(words, chars), (w, c)| (words + w, chars + c)),
+            Self::Messages(_) => (0, 0),
+        }
+    }
+
+    /// Whether there is nothing to say in it.
+    pub(super) fn is_blank(&self) -> bool {
+        *self == Self::Messages(json!([])) || self.words_and_chars().0 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Row {
+        row(1, serde_json::from_str(text).unwrap()).unwrap_or_else(|why| panic!("{text}: {why}"))
+    }
+
+    fn text(row: &Row) -> &str {
+        match &row.item {
+            Some(Item::Text(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_shapes_of_every_tool() {
+        let mooncake =
+            of(r#"{"timestamp": 3000, "input_length": 1030, "output_length": 5, "hash_ids": [1, 2, 3]}"#);
+        assert_eq!((mooncake.input_tokens, mooncake.output_tokens), (Some(1030), Some(5)));
+        assert_eq!((mooncake.time, mooncake.blocks.len()), (Some(Instant::Number(3_000_000_000_000)), 3));
+
+        let vllm = of(r#"{"prompt": "hi", "output_tokens": 7}"#);
+        assert_eq!((text(&vllm), vllm.output_tokens), ("hi", Some(7)));
+        let guidellm = of(r#"{"prompt": "hi", "output_tokens_count": 7, "prompt_tokens_count": 1.0}"#);
+        assert_eq!((guidellm.input_tokens, guidellm.output_tokens), (Some(1), Some(7)));
+        assert_eq!(text(&of(r#"{"text_input": "hi", "session_id": "a", "delay": 5}"#)), "hi");
+        assert_eq!(text(&of(r#"{"texts": ["one", "two"]}"#)), "one");
+        assert_eq!(text(&of(r#"{"texts": [{"name": "q", "contents": ["one"]}]}"#)), "one");
+        let turns = of(r#"{"session_id": "a", "turns": [{"text": "one"}, {"text": "two", "delay": 5}]}"#);
+        assert_eq!((text(&turns), turns.turns), ("one", Some(2)));
+
+        let gpt = of(
+            r#"{"id": "x_0", "conversations": [{"from": "gpt", "value": "a"}, {"from": "human", "value": "b"}]}"#,
+        );
+        assert_eq!((text(&gpt), gpt.turns, gpt.begins_with_answer), ("b", Some(2), true));
+        let empty = of(r#"{"id": "x_0", "conversations": []}"#);
+        assert_eq!((empty.item, empty.turns), (None, Some(0)));
+
+        let messages = r#"[{"role":"system","content":"s"},{"role":"user","content":"u"}]"#;
+        let answered = r#"[{"role":"system","content":"s"},{"role":"user","content":"u"},{"role":"assistant","content":"a"}]"#;
+        let expect = Some(Item::Messages(serde_json::from_str(messages).unwrap()));
+        for record in [
+            format!(r#"{{"messages": {messages}}}"#),
+            format!(r#"{{"messages": {answered}}}"#),
+            format!(r#"{{"custom_id": "1", "body": {{"messages": {messages}}}}}"#),
+            format!(r#"{{"prompt": {messages}}}"#),
+            format!(r#"{{"body": {:?}}}"#, format!(r#"{{"messages": {messages}}}"#)),
+        ] {
+            assert_eq!(of(&record).item, expect, "{record}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, part) in [
+            ("3", "no JSON object"),
+            ("{}", "neither a prompt"),
+            (r#"{"input_length": "512"}"#, "`input_length` is \"512\""),
+            (r#"{"input_length": -1}"#, "no number of tokens"),
+            (r#"{"input_length": 1.5}"#, "no number of tokens"),
+            (r#"{"input_length": 1, "hash_ids": ["a"]}"#, "`hash_ids`"),
+            (r#"{"input_length": 1, "timestamp": "soon"}"#, "neither a number nor a date"),
+            (r#"{"messages": [{"content": "x"}]}"#, "message 1 has no `role`"),
+            (r#"{"conversations": "x"}"#, "no list"),
+            (r#"{"prompt": 5}"#, "no text"),
+        ] {
+            let why = row(1, serde_json::from_str(text).unwrap()).unwrap_err();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+    }
+}
