@@ -33,16 +33,16 @@ fn own_and_children() -> anyhow::Result<(Nanos, Nanos)> {
 /// What else ran on the two cores, in percent of each.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Noise {
-    pub(crate) server_core_percent: f64,
-    pub(crate) client_core_percent: f64,
+    pub(crate) server_core: f64,
+    pub(crate) client_core: f64,
     /// Time that the hypervisor gave to others, of both cores.
-    pub(crate) stolen_percent: f64,
+    pub(crate) stolen: f64,
 }
 
 impl Noise {
     /// The worse of the two cores, theft included.
     pub(crate) fn worst(&self) -> f64 {
-        self.server_core_percent.max(self.client_core_percent).max(self.stolen_percent)
+        self.server_core.max(self.client_core).max(self.stolen)
     }
 
     pub(crate) fn is_noisy(&self) -> bool {
@@ -78,9 +78,9 @@ impl NoiseMeter {
         let percent = |busy: i64, ours: Nanos| ((busy - ours.0) as f64 / length * 100.0).max(0.0);
         let stolen = now.server.stolen - self.server.stolen + now.client.stolen - self.client.stolen;
         Ok(Noise {
-            server_core_percent: percent(now.server.busy - self.server.busy, now.own - self.own),
-            client_core_percent: percent(now.client.busy - self.client.busy, now.children - self.children),
-            stolen_percent: stolen as f64 / length / 2.0 * 100.0,
+            server_core: percent(now.server.busy - self.server.busy, now.own - self.own),
+            client_core: percent(now.client.busy - self.client.busy, now.children - self.children),
+            stolen: stolen as f64 / length / 2.0 * 100.0,
         })
     }
 }

@@ -60,7 +60,7 @@ fn once(listener: &TcpListener, out: &Path) -> anyhow::Result<(Nanos, Nanos)> {
     let mut client = Pinned::start(command, CLIENT_CPU)?;
     let (mut stream, _) = listener.accept()?;
     let connected = mono_now() - client.at;
-    let mut request = [0; 1 << 16];
+    let mut request = [0; 1 << 14];
     let _ = stream.read(&mut request)?;
     let first_byte = mono_now() - client.at;
     stream.write_all(ANSWER)?;

@@ -162,8 +162,8 @@ fn text(rows: &[Row]) -> String {
             figure(Some(row.per_s), 0),
             figure(Some(row.cpu_us), 2),
             figure(row.worker_us, 2),
-            figure(Some(row.noise.server_core_percent), 1),
-            figure(Some(row.noise.client_core_percent), 1),
+            figure(Some(row.noise.server_core), 1),
+            figure(Some(row.noise.client_core), 1),
         ]);
     }
     format!(

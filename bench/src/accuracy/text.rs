@@ -92,9 +92,9 @@ fn conditions(rows: &[Row]) -> String {
             figure(row.engine_late.p50, 0),
             figure(row.engine_late.p99, 0),
             figure(row.engine_late.max, 0),
-            figure(Some(row.noise.server_core_percent), 1),
-            figure(Some(row.noise.client_core_percent), 1),
-            figure(Some(row.noise.stolen_percent), 1),
+            figure(Some(row.noise.server_core), 1),
+            figure(Some(row.noise.client_core), 1),
+            figure(Some(row.noise.stolen), 1),
         ]);
     }
     table.text()
