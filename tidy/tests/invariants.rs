@@ -17,13 +17,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ttft-sim", &["ttft-kernel", "ttft-model"]),
     ("ttft-wire", &["ttft-kernel", "ttft-model"]),
     ("ttft-drive", &["ttft-dialect", "ttft-kernel", "ttft-model", "ttft-plan", "ttft-wire"]),
+    ("ttft-sources", &["ttft-model"]),
     ("ttft-store", &["ttft-model"]),
     ("ttft-judge", &["ttft-model"]),
     ("ttft-show", &["ttft-judge", "ttft-model"]),
 ];
 
 /// Crates that must not reach an event loop or a socket, by any way.
-const PURE: &[&str] = &["ttft-model", "ttft-dialect", "ttft-plan", "ttft-store", "ttft-judge", "ttft-show"];
+const PURE: &[&str] =
+    &["ttft-model", "ttft-dialect", "ttft-plan", "ttft-sources", "ttft-store", "ttft-judge", "ttft-show"];
 const IMPURE: &[&str] = &["tokio", "mio", "hyper", "h2", "socket2", "rustls"];
 
 /// Licences that go with MIT OR Apache-2.0.
