@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg_attr(not(target_os = "linux"), path = "alarm_portable.rs")]
 mod alarm;
 mod arrivals;
 mod attempt;
