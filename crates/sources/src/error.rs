@@ -8,7 +8,7 @@ pub enum Error {
     #[error("the page is empty")]
     Empty,
     /// A page for people.
-    #[error("the page is HTML{}, not metrics: is this the right address?", title_of(.title))]
+    #[error("the page is HTML{}, not metrics: is this the right address?", title_of(.title.as_deref()))]
     Html {
         /// Its title, where it has one.
         title: Option<String>,
@@ -60,6 +60,6 @@ impl Error {
     }
 }
 
-fn title_of(title: &Option<String>) -> String {
-    title.as_ref().map_or_else(String::new, |title| format!(" (`{title}`)"))
+fn title_of(title: Option<&str>) -> String {
+    title.map_or_else(String::new, |title| format!(" (`{title}`)"))
 }

@@ -1,4 +1,4 @@
-//! Prometheus text and OpenMetrics: lines in, samples out.
+//! Prometheus text and `OpenMetrics`: lines in, samples out.
 //!
 //! A line that cannot be read is named and left out: half a page is worth more than none, as long as it is said.
 
@@ -197,6 +197,7 @@ pub fn escape_label(value: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "what is written is what is read")]
 mod tests {
     use proptest::prelude::*;
 
@@ -221,8 +222,8 @@ mod tests {
             (r#"{"vllm.x y",a="1"} 3"#, "vllm.x y", &[("a", "1")], 3.0),
             (r#"{a="1","späte.reihe"} 3"#, "späte.reihe", &[("a", "1")], 3.0),
             (r#"x{"l.ä"="1"} 3"#, "x", &[("l.ä", "1")], 3.0),
-            (r##"x_bucket{le="0.1"} 8 # {trace_id="a b"} 0.07 1.7e9"##, "x_bucket", &[("le", "0.1")], 8.0),
-            (r##"x_total 8 1700.5 # {a="b"} 1"##, "x_total", &[], 8.0),
+            (r#"x_bucket{le="0.1"} 8 # {trace_id="a b"} 0.07 1.7e9"#, "x_bucket", &[("le", "0.1")], 8.0),
+            (r#"x_total 8 1700.5 # {a="b"} 1"#, "x_total", &[], 8.0),
             ("x\t{a=\"C:\\dir\"}\t0x", "", &[], 0.0),
         ] {
             if name.is_empty() {

@@ -14,7 +14,7 @@ const NOISE: f64 = 1e-9;
 /// What buckets say of a quantile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantile {
-    /// Interpolated linearly within a bucket, as PromQL's `histogram_quantile` does.
+    /// Interpolated linearly within a bucket, as `histogram_quantile` of Prometheus does.
     At {
         /// The estimate.
         value: f64,
@@ -59,11 +59,11 @@ pub(crate) struct Histogram {
 
 impl Histogram {
     /// A histogram of buckets in any order. Bounds that are the same number are one bucket; a count that falls is lifted
-    /// to the one before, as PromQL does: the page was written while they changed.
+    /// to the one before, as Prometheus does: the page was written while they changed.
     pub(crate) fn new(mut buckets: Vec<(f64, f64)>, sum: Option<f64>, count: Option<f64>) -> Self {
         buckets.retain(|(bound, count)| !bound.is_nan() && !count.is_nan());
         buckets.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
-        buckets.dedup_by(|later, first| later.0 == first.0);
+        buckets.dedup_by(|later, first| later.0.total_cmp(&first.0).is_eq());
         let mut mended = false;
         let mut most = 0.0_f64;
         for (_, count) in &mut buckets {
@@ -82,7 +82,7 @@ impl Histogram {
         let bounds = |h: &Self| h.buckets.iter().map(|(bound, _)| *bound).collect::<Vec<_>>();
         self.coarsened |= other.coarsened || bounds(&self) != bounds(other);
         self.buckets.retain_mut(|(bound, count)| {
-            let same = other.buckets.iter().find(|(known, _)| known == bound);
+            let same = other.buckets.iter().find(|(known, _)| known.total_cmp(bound).is_eq());
             *count += same.map_or(0.0, |(_, more)| *more);
             same.is_some()
         });
@@ -101,7 +101,7 @@ impl Histogram {
 
     /// How many samples.
     pub(crate) fn total(&self) -> f64 {
-        let infinite = self.buckets.last().filter(|(bound, _)| *bound == f64::INFINITY);
+        let infinite = self.buckets.last().filter(|(bound, _)| bound.is_infinite() && *bound > 0.0);
         let most = self.buckets.last().map_or(0.0, |(_, count)| *count);
         match (infinite, self.count) {
             (Some((_, count)), _) => *count,
@@ -118,10 +118,10 @@ impl Histogram {
             return None;
         }
         let rank = p * total - NOISE * total;
-        let finite = self.buckets.iter().filter(|(bound, _)| bound.is_finite());
+        let mut finite = self.buckets.iter().filter(|(bound, _)| bound.is_finite());
         let Some(at) = self.buckets.iter().position(|(bound, count)| bound.is_finite() && *count >= rank)
         else {
-            return finite.last().map(|(bound, _)| Quantile::AtLeast(*bound));
+            return finite.next_back().map(|(bound, _)| Quantile::AtLeast(*bound));
         };
         let (upper, count) = self.buckets[at];
         if at == 0 {
@@ -214,6 +214,7 @@ impl Quantile {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "the arithmetic of these numbers is exact")]
 mod tests {
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Metrics pages of engines and accelerators, read in one set of names.
 //!
-//! A [`Page`] is what a server answered, whatever its format: Prometheus text, OpenMetrics, the JSON of TensorRT-LLM, the
+//! A [`Page`] is what a server answered, whatever its format: Prometheus text, `OpenMetrics`, the JSON of `TensorRT-LLM`, the
 //! table of nvidia-smi. The [`Catalogue`] knows which series of which engine is what, from data in `engines/`, and gives
 //! a [`Reading`]: canonical values with what each rests on. Two pages of one server give a window.
 //!

@@ -10,7 +10,7 @@ pub type Labels = Vec<(String, String)>;
 pub enum Format {
     /// Prometheus text.
     Prometheus,
-    /// OpenMetrics text.
+    /// `OpenMetrics` text.
     OpenMetrics,
     /// JSON of an engine that is known.
     Json,

@@ -13,7 +13,7 @@ pub(crate) fn page(text: &str) -> Option<Page> {
     let is_query = |column: &&str| {
         ["utilization.", "memory.", "power.", "temperature."].iter().any(|p| column.starts_with(p))
     };
-    if !head.iter().any(|column| is_query(&column)) || head.iter().any(|column| column.contains('{')) {
+    if !head.iter().any(is_query) || head.iter().any(|column| column.contains('{')) {
         return None;
     }
     let columns: Vec<&str> =
@@ -46,6 +46,7 @@ pub(crate) fn page(text: &str) -> Option<Page> {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "the arithmetic of these numbers is exact")]
 mod tests {
     use super::*;
 

@@ -22,7 +22,7 @@ pub(crate) struct Growth {
 }
 
 /// What grew from `before` to `after`. After a restart, which the fall of a counter or a later start shows, growth is the
-/// new value itself, as for PromQL's `increase`.
+/// new value itself, as for `increase` of Prometheus.
 pub(crate) fn growth(before: &Page, after: &Page) -> Growth {
     let moved = start(before).zip(start(after)).map_or(0.0, |(old, new)| new - old);
     let restarted = moved > SAME_START;
@@ -169,6 +169,7 @@ impl Fallen {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "the arithmetic of these numbers is exact")]
 mod tests {
     use super::*;
 
