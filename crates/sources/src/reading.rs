@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::canonical::{Shape, names};
 use crate::engine::{Engine, Part, Role, Rule, Source};
 use crate::histogram::{Distribution, Histogram, PROBABILITIES, Quantile};
-use crate::page::{Format, Labels, Page};
+use crate::page::{Format, Kind, Labels, Page};
 use crate::select::{distinct, find, find_distribution, fits, help_fits, histograms, together, values};
 use crate::window::Growth;
 
@@ -221,19 +221,22 @@ fn plain(engine: &Engine, page: &Page, source: &Source, series: &str, shape: Sha
     }
     let sets = distinct(&engine.labels, values(page, name, source));
     let values: Vec<f64> = sets.into_iter().map(|(_, value)| value).collect();
-    match together(source.rule, &values) {
-        Some(value) => Some((value, name.to_owned())),
-        // A label set that a labelled counter does not have yet counts nothing; a page where the values are not possible
-        // says nothing.
-        None if !page.series(name).is_empty()
-            && page.series(name).iter().all(|s| !fits(source, &s.labels)) =>
-        {
-            (!source.only.is_empty() || !source.without.is_empty())
-                .then(|| (0.0, name.to_owned()))
-                .filter(|_| page.kind(name) == crate::Kind::Counter)
-        }
-        None => None,
-    }
+    together(source.rule, &values)
+        .or_else(|| not_yet(page, name, source))
+        .map(|value| (value, name.to_owned()))
+}
+
+/// Labels appear with their first use: where a counter has a label but none of the values that are meant, that is zero.
+fn not_yet(page: &Page, name: &str, source: &Source) -> Option<f64> {
+    let series = page.series(name);
+    let labelled = source
+        .only
+        .keys()
+        .chain(source.without.keys())
+        .all(|label| series.iter().all(|series| !series.label(label).is_empty()));
+    let chosen = !source.only.is_empty() || !source.without.is_empty();
+    let none = !series.iter().any(|series| fits(source, &series.labels));
+    (chosen && labelled && none && !series.is_empty() && page.kind(name) == Kind::Counter).then_some(0.0)
 }
 
 fn distribution<'a>(engine: &Engine, page: &Page, source: &'a Source, seconds: bool) -> Option<Found<'a>> {
