@@ -18,6 +18,7 @@ pub mod interval;
 pub mod metrics;
 mod phases;
 pub mod quantile;
+pub mod rosetta;
 mod samples;
 mod slo;
 mod stream;

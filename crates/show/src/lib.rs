@@ -10,6 +10,7 @@ mod findings;
 #[cfg(test)]
 mod gallery;
 mod number;
+mod rosetta;
 mod stage;
 mod style;
 mod summary;
@@ -18,6 +19,7 @@ mod waterfall;
 
 pub use escape::{escape, is_hostile};
 pub use findings::findings_text;
+pub use rosetta::rosetta_text;
 pub use style::Style;
 pub use summary::summary_text;
 pub use waterfall::waterfall_text;
