@@ -1,24 +1,40 @@
-//! `ttft report`: the summary of a run that is on disk, finished or not.
+//! `ttft report`: the summary of a run that is on disk, finished or not, or its figures in other tools' words.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::builder::PossibleValuesParser;
+use ttft_judge::rosetta::{self, Peer, Rosetta, RosettaFold};
 use ttft_judge::{RunFold, Summary};
-use ttft_store::{Events, read_run};
+use ttft_model::Record;
+use ttft_store::{Events, StoredRun, read_run};
 
 use crate::exit::Exit;
 use crate::{output, usage};
+
+/// The name that stands for all tools.
+const ALL: &str = "all";
 
 /// Show the summary of a run again; also of one that was killed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   ttft report runs/2026-11-30T16-20-05Z-run
-  ttft report runs/* --json")]
+  ttft report runs/* --json
+  ttft report RUN --as vllm,guidellm    what these tools would have said of the same streams
+  ttft report RUN --as all")]
 pub(crate) struct Args {
     /// Run folders
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
+    /// Show TTFT, TPOT and ITL as these tools define them, beside ours; `all` for every one
+    #[arg(
+        long = "as",
+        value_name = "TOOL",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(rosetta::names().chain([ALL]))
+    )]
+    tools: Vec<String>,
     /// Print summaries as JSON, one document a run
     #[arg(long)]
     json: bool,
@@ -26,28 +42,64 @@ pub(crate) struct Args {
 
 /// Shows each run.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let peers = peers(&args.tools)?;
     for path in &args.runs {
-        let summary = summarise(path).map_err(usage)?;
-        output::show(args.json, &summary, |style| ttft_show::summary_text(&summary, style))?;
+        if peers.is_empty() {
+            let summary = summarise(path).map_err(usage)?;
+            output::show(args.json, &summary, |style| ttft_show::summary_text(&summary, style))?;
+        } else {
+            let told = translate(path, &peers).map_err(usage)?;
+            output::show(args.json, &told, |style| ttft_show::rosetta_text(&told, style))?;
+        }
     }
     Ok(Exit::Ok)
 }
 
+/// The tools of these names, each once, in the order asked.
+fn peers(names: &[String]) -> anyhow::Result<Vec<Peer>> {
+    let mut wanted: Vec<&str> = Vec::new();
+    for name in names {
+        let more: Vec<&str> = if name == ALL { rosetta::names().collect() } else { vec![name] };
+        for name in more {
+            if !wanted.contains(&name) {
+                wanted.push(name);
+            }
+        }
+    }
+    let found: Result<Vec<Peer>, _> = wanted.into_iter().map(rosetta::peer).collect();
+    found.map_err(usage)
+}
+
 /// Sums up a run from its folder: the one way to a summary, for a run just ended as for an old one.
 pub(crate) fn summarise(path: &Path) -> anyhow::Result<Summary> {
+    let stored = open(path)?;
+    let mut fold = RunFold::new(&stored.run)?;
+    each_record(path, &stored, |record| fold.push(record))?;
+    Ok(fold.finish())
+}
+
+/// A run in the words of other tools.
+fn translate(path: &Path, peers: &[Peer]) -> anyhow::Result<Rosetta> {
+    let stored = open(path)?;
+    let mut fold = RosettaFold::new(&stored.run, peers);
+    each_record(path, &stored, |record| fold.push(record))?;
+    Ok(fold.finish())
+}
+
+fn open(path: &Path) -> anyhow::Result<StoredRun> {
     let facts = path.join(ttft_store::names::RUN);
     if !facts.exists() {
         bail!("{} is no run folder: it has no {}", path.display(), ttft_store::names::RUN);
     }
-    let stored = read_run(path)?;
-    let mut fold = RunFold::new(&stored.run)?;
+    Ok(read_run(path)?)
+}
+
+fn each_record(path: &Path, stored: &StoredRun, mut push: impl FnMut(&Record)) -> anyhow::Result<()> {
     let mut requests = stored.requests(Events::Load)?;
     while let Some(batch) =
         requests.next_batch().with_context(|| format!("cannot read {}", path.display()))?
     {
-        for record in &batch {
-            fold.push(record);
-        }
+        batch.iter().for_each(&mut push);
     }
     if requests.truncated_bytes() > 0 {
         output::note(&format!(
@@ -56,5 +108,5 @@ pub(crate) fn summarise(path: &Path) -> anyhow::Result<Summary> {
             requests.truncated_bytes()
         ));
     }
-    Ok(fold.finish())
+    Ok(())
 }
