@@ -37,10 +37,10 @@ class Checks:
     def __init__(self, kind: str, binary: str, url: str) -> None:
         self.kind, self.binary, self.url = kind, binary, url
 
-    def run(self, *args: str, code: int = 0) -> dict:
+    def run(self, *args: str, warmup: int = 2, code: int = 0) -> dict:
         with tempfile.TemporaryDirectory() as folder:
-            out = str(Path(folder) / "run")
-            return ttft(self.binary, "run", self.url, "--out", out, *args, code=code)
+            out = ["--out", str(Path(folder) / "run"), "--warmup", str(warmup)]
+            return ttft(self.binary, "run", self.url, *out, *args, code=code)
 
     def check_one_request(self) -> None:
         seen = ttft(self.binary, "check", self.url, "--max-tokens", "16")
@@ -56,7 +56,9 @@ class Checks:
             assert stage["requests"]["ok"] == 8, stage["requests"]
             ttft_ms = stage["latency_ms"]["ttft"]
             assert ttft_ms["n"] == 8 and ttft_ms["min"] > 0, ttft_ms
-            assert stage["latency_ms"]["tpot"]["n"] == 8, stage["latency_ms"]["tpot"]
+            # On a starved machine an answer may be read at once: its TPOT is then unknown, never made up.
+            tpot = stage["latency_ms"]["tpot"]
+            assert tpot["n"] + tpot["excluded"] == 8, tpot
             assert stage["tokens"]["source"] == "usage", stage["tokens"]
             assert stage["client"]["clock"] == "kernel", stage["client"]
 
@@ -81,14 +83,14 @@ class Checks:
         assert summary["stages"][0]["requests"]["failed"] == 0, summary["stages"][0]["requests"]
 
     def check_prompt_too_long(self) -> None:
-        summary = self.run("-c", "1", "-n", "1", "--warmup", "0", "--prompt-tokens", "20000", code=3)
+        summary = self.run("-c", "1", "-n", "1", "--prompt-tokens", "20000", warmup=0, code=3)
         errors = summary["stages"][0]["requests"]["errors"]
         assert errors == {"http_error": 1}, errors
 
     def check_unknown_model(self) -> None:
         if self.kind != "vllm":
             return
-        summary = self.run("-c", "1", "-n", "1", "--warmup", "0", "--model", "no-such-model", code=3)
+        summary = self.run("-c", "1", "-n", "1", "--model", "no-such-model", warmup=0, code=3)
         assert summary["stages"][0]["requests"]["errors"] == {"http_not_found": 1}, summary
 
 
