@@ -88,3 +88,30 @@ impl Errors {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(connection: u64, started: i64, ttft: i64, flagged: bool) -> Joined {
+        Joined { ttft, sent: Some(ttft / 2), user: ttft * 2, connection, started: Nanos(started), flagged }
+    }
+
+    #[test]
+    fn flagged_requests_are_counted_and_left_out() {
+        let errors = Errors::of(&[request(1, 0, 1_000, false), request(1, 9, 1_000_000, true)]);
+        assert_eq!((errors.joined, errors.flagged, errors.ttft.n), (2, 1, 1));
+        assert_eq!(
+            (errors.ttft.max, errors.ttft_sent.max, errors.user_clock.max),
+            (Some(1.0), Some(0.5), Some(2.0))
+        );
+    }
+
+    #[test]
+    fn the_first_on_a_connection_is_the_one_that_began_first() {
+        let all = [request(1, 5, 2_000, false), request(1, 3, 7_000, false), request(2, 4, 9_000, false)];
+        let errors = Errors::of(&all);
+        assert_eq!((errors.first_on_connection.n, errors.first_on_connection.max), (2, Some(9.0)));
+        assert_eq!((errors.later_on_connection.n, errors.later_on_connection.max), (1, Some(2.0)));
+    }
+}

@@ -29,6 +29,7 @@ pub(crate) fn watch(
     let path = format!("/proc/{}/status", child.child.id());
     let mut samples = Vec::new();
     let status = loop {
+        std::thread::sleep(every);
         if let Some(status) = child.child.try_wait()? {
             break status;
         }
@@ -37,9 +38,8 @@ pub(crate) fn watch(
         if let (Some(resident_kib), Some(peak_kib)) = (kib(&text, "VmRSS:"), kib(&text, "VmHWM:")) {
             let at_s = (mono_now() - child.at).as_secs_f64();
             samples.push(Sample { at_s, resident_kib, peak_kib });
-            samples.iter().last().map(&mut look);
+            samples.last().map(&mut look);
         }
-        std::thread::sleep(every);
     };
     ensure!(status.success(), "ttft run ended with {status}");
     Ok(samples)
