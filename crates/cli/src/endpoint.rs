@@ -264,7 +264,7 @@ pub(crate) fn load_dialect(name: &str) -> anyhow::Result<Arc<Dialect>> {
 }
 
 /// The key itself. It never leaves this process but in requests.
-fn read_key(source: &ApiKey) -> anyhow::Result<Option<String>> {
+pub(crate) fn read_key(source: &ApiKey) -> anyhow::Result<Option<String>> {
     let key = match source {
         ApiKey::None => return Ok(None),
         ApiKey::Env(name) => std::env::var(name).ok(),

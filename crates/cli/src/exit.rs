@@ -52,6 +52,11 @@ pub(crate) fn report(result: anyhow::Result<Exit>) -> Exit {
 
 /// Prints an error with its causes.
 pub(crate) fn tell(error: &anyhow::Error) {
+    output::note(&format!("error: {}", ttft_show::escape(&words(error))));
+}
+
+/// An error with its causes, in one line. Not escaped.
+pub(crate) fn words(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         // Errors of libraries repeat their causes, in part.
@@ -62,5 +67,5 @@ pub(crate) fn tell(error: &anyhow::Error) {
             text.push_str(&cause);
         }
     }
-    output::note(&format!("error: {}", ttft_show::escape(&text)));
+    text
 }

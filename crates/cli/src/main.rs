@@ -15,7 +15,7 @@ mod verb;
 use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
-use crate::verb::{check, dataset, decode, dialects, report, run, sim};
+use crate::verb::{check, dataset, decode, dialects, metrics, report, run, sim};
 
 /// Load tests of services that stream LLM answers, with an honest time to first token.
 #[derive(Parser)]
@@ -43,6 +43,7 @@ enum Verb {
     Decode(decode::Args),
     Dataset(dataset::Args),
     Dialects(dialects::Args),
+    Metrics(metrics::Args),
     Sim(sim::Args),
 }
 
@@ -55,6 +56,7 @@ fn main() -> std::process::ExitCode {
         Verb::Decode(args) => decode::run(&args),
         Verb::Dataset(args) => dataset::run(&args),
         Verb::Dialects(args) => dialects::run(&args),
+        Verb::Metrics(args) => metrics::run(&args),
         Verb::Sim(args) => sim::run(args),
     };
     exit::report(result).into()

@@ -49,6 +49,13 @@ pub(crate) fn show(
 /// obey is escaped as well.
 pub(crate) fn json_text(value: &impl serde::Serialize) -> anyhow::Result<String> {
     let json = serde_json::to_string_pretty(value).context("cannot write JSON")?;
+    let mut text = harmless(&json);
+    text.push('\n');
+    Ok(text)
+}
+
+/// JSON with everything that a terminal could take for a command escaped.
+pub(crate) fn harmless(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         if c != '\n' && ttft_show::is_hostile(c) {
@@ -58,6 +65,5 @@ pub(crate) fn json_text(value: &impl serde::Serialize) -> anyhow::Result<String>
             text.push(c);
         }
     }
-    text.push('\n');
-    Ok(text)
+    text
 }

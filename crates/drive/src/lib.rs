@@ -26,4 +26,4 @@ pub use attempt::BodyRead;
 pub use conductor::{Job, Running, start};
 pub use maker::{MakeError, RequestMaker};
 pub use message::{Message, Progress, Stop};
-pub use single::{Single, get, single};
+pub use single::{Got, Single, get, get_whole, single};

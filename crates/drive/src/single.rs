@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Notify;
 use ttft_dialect::{Dialect, Options};
 use ttft_kernel::{mono_now, real_now};
-use ttft_model::{ErrorClass, Record, Resolve, Timeouts};
+use ttft_model::{ErrorClass, Nanos, Record, Resolve, Timeouts};
 use ttft_wire::{ConnectOptions, Connector, Pool, Request, Resolver, Sending, Target, WireError, send};
 
 use crate::attempt::{BodyRead, Lane, attempt, blank};
@@ -62,6 +62,19 @@ pub fn single(
     Ok(singles)
 }
 
+/// The answer to a GET.
+#[derive(Debug, Clone)]
+pub struct Got {
+    /// Status.
+    pub status: u16,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body as it came: nothing is unpacked.
+    pub body: Vec<u8>,
+    /// When it was complete.
+    pub ended: Nanos,
+}
+
 /// The status and body of a GET, at most `limit` bytes of it.
 pub fn get(
     target: &Target,
@@ -70,6 +83,17 @@ pub fn get(
     headers: HeaderMap,
     limit: usize,
 ) -> Result<(u16, Vec<u8>), WireError> {
+    get_whole(target, connect, resolve, headers, limit).map(|got| (got.status, got.body))
+}
+
+/// The whole answer to a GET, at most `limit` bytes of its body.
+pub fn get_whole(
+    target: &Target,
+    connect: &ConnectOptions,
+    resolve: &[Resolve],
+    headers: HeaderMap,
+    limit: usize,
+) -> Result<Got, WireError> {
     let fail = |e: std::io::Error| WireError { class: ErrorClass::Client, message: e.to_string() };
     let runtime =
         Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).map_err(fail)?;
@@ -86,7 +110,7 @@ pub fn get(
                 body.extend_from_slice(&chunk?.bytes);
             }
             body.truncate(limit);
-            Ok((response.status, body))
+            Ok(Got { status: response.status, headers: response.headers.clone(), body, ended: mono_now() })
         };
         tokio::time::timeout(connect.timeout, exchange).await.unwrap_or_else(|_| {
             let message = format!("no answer from {} in time", target.peer());

@@ -12,6 +12,7 @@ mod home;
 mod hostile;
 mod limits;
 mod load;
+mod metrics;
 mod raw_server;
 mod reach;
 mod run;
