@@ -8,8 +8,8 @@ use clap::Args;
 use ttft_dialect::Dialect;
 use ttft_drive::RequestMaker;
 use ttft_model::{
-    ApiKey, CachePolicy, Connections, Endpoint, Header, HttpVersion, Prompt, Resolve, Span, Timeouts,
-    Workload,
+    ApiKey, CachePolicy, Calibration, Connections, Endpoint, Header, HttpVersion, Lengths, Prompt, Resolve,
+    Span, Timeouts, Workload,
 };
 use ttft_plan::{EndpointError, endpoint_url};
 use ttft_store::redact;
@@ -19,6 +19,12 @@ use crate::usage;
 
 /// The variable that holds the API key unless another is named.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
+
+/// Prompt tokens of a run that names none.
+const DEFAULT_PROMPT: Lengths = Lengths::Fixed(500);
+
+/// Most output tokens of a run that names none.
+const DEFAULT_ANSWER: u32 = 64;
 
 /// Where requests go.
 #[derive(Debug, Args)]
@@ -63,15 +69,17 @@ pub(crate) struct PromptArgs {
     /// The same prompt for all requests
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["prompt_tokens", "dataset"])]
     pub prompt: Option<String>,
-    /// Made-up prompts of about this many tokens (one word is about one token) [default: 500]
-    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "dataset")]
-    pub prompt_tokens: Option<u64>,
-    /// Prompts from a file: one a line, or .jsonl with `prompt` or `messages`
+    /// Made-up prompts of this many tokens: 500, 4k, uniform:100:900, normal:500:100 (mean, deviation) or
+    /// lognormal:500:0.5 (median, deviation of the logarithm) [default: 500]
+    #[arg(long, value_name = "LENGTHS", value_parser = lengths, conflicts_with = "dataset")]
+    pub prompt_tokens: Option<Lengths>,
+    /// Prompts from a file, in turn: text, ShareGPT, OpenAI messages, jsonl of AIPerf, GuideLLM or vLLM
     #[arg(long, value_name = "FILE")]
     pub dataset: Option<String>,
-    /// Most tokens of an answer
-    #[arg(long, value_name = "N", value_parser = count, default_value = "64")]
-    pub max_tokens: u64,
+    /// Most tokens of an answer, also as a distribution like that of prompts, or `recorded`: what the dataset or
+    /// trace says [default: recorded with those, else 64]
+    #[arg(long, value_name = "LENGTHS", value_parser = lengths)]
+    pub max_tokens: Option<Lengths>,
     /// Ask the engine to go on to --max-tokens where the model would stop (vLLM, SGLang)
     #[arg(long)]
     pub ignore_eos: bool,
@@ -102,6 +110,11 @@ pub(crate) struct TimeoutArgs {
 /// A count such as `200` or `4k`, for clap.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     ttft_model::parse_count(text).map_err(|e| e.to_string())
+}
+
+/// Lengths in tokens, for clap.
+pub(crate) fn lengths(text: &str) -> Result<Lengths, String> {
+    text.parse().map_err(|e: ttft_model::ParseLengthsError| e.to_string())
 }
 
 fn parse_http(text: &str) -> Result<HttpVersion, String> {
@@ -187,21 +200,32 @@ impl PromptArgs {
         let prompt = match (&self.prompt, &self.dataset) {
             (Some(text), _) => Prompt::Text(text.clone()),
             (None, Some(file)) => Prompt::File(file.clone()),
-            (None, None) => Prompt::Tokens(small(self.prompt_tokens.unwrap_or(500), "--prompt-tokens")?),
+            (None, None) => match self.prompt_tokens.unwrap_or(DEFAULT_PROMPT) {
+                Lengths::Fixed(tokens) => Prompt::Tokens(tokens),
+                Lengths::Recorded => {
+                    return Err(usage(anyhow!("--prompt-tokens takes lengths; --trace takes recorded ones")));
+                }
+                drawn => Prompt::Lengths(drawn),
+            },
+        };
+        let (max_tokens, output) = match self.max_tokens {
+            None if self.dataset.is_some() => (DEFAULT_ANSWER, Some(Lengths::Recorded)),
+            None => (DEFAULT_ANSWER, None),
+            Some(Lengths::Fixed(tokens)) => (tokens, None),
+            Some(Lengths::Recorded) => (DEFAULT_ANSWER, Some(Lengths::Recorded)),
+            Some(drawn) => (drawn.most(), Some(drawn)),
         };
         Ok(Workload {
             name: "default".to_owned(),
             prompt,
-            max_tokens: small(self.max_tokens, "--max-tokens")?,
+            max_tokens,
+            output,
+            calibration: Calibration::None,
             ignore_eos: self.ignore_eos,
             cache,
             body_json: self.body_json.clone(),
         })
     }
-}
-
-fn small(value: u64, flag: &str) -> anyhow::Result<u32> {
-    u32::try_from(value).map_err(|_| usage(anyhow!("{flag} {value} is more than any model takes")))
 }
 
 impl TimeoutArgs {

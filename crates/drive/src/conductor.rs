@@ -19,6 +19,9 @@ use crate::worker::{Assignment, Done, WorkerParts, run_worker};
 /// Users of a warm-up whose stage is an open loop.
 const OPEN_WARM_UP_USERS: u32 = 4;
 
+/// The warm-up as a part of the run: behind all stages.
+const WARM_UP: u64 = u64::MAX;
+
 /// How long after its announcement a stage starts: time for all workers to be waiting for it.
 const LEAD: Nanos = Nanos::from_millis(1);
 
@@ -115,13 +118,14 @@ fn stage_jobs(job: &Job) -> Vec<StageJob> {
     let warmup = plan.stages.first().filter(|_| plan.warmup > 0).map(|first| {
         let users = match first.load {
             Load::Closed { concurrency, .. } => concurrency,
-            Load::Open { .. } => OPEN_WARM_UP_USERS,
+            Load::Open { .. } | Load::Trace { .. } => OPEN_WARM_UP_USERS,
         };
         let concurrency = users.clamp(1, plan.warmup);
         let load = Load::Closed { concurrency, ramp_up: Span::default() };
         let requests = Some(u64::from(plan.warmup));
         let workload = first.workload;
-        StageJob::new(0, workload, true, load, maker(workload), requests, None, plan.drain.0, plan.seed)
+        let maker = Arc::new(maker(workload).for_part(WARM_UP));
+        StageJob::new(0, workload, true, load, maker, requests, None, plan.drain.0, plan.seed)
     });
     let stages = plan.stages.iter().enumerate().map(|(i, stage)| {
         let duration = stage.stop.duration.map(|span| span.0);
@@ -130,7 +134,7 @@ fn stage_jobs(job: &Job) -> Vec<StageJob> {
             stage.workload,
             false,
             stage.load.clone(),
-            maker(stage.workload),
+            Arc::new(maker(stage.workload).for_part(i as u64)),
             stage.stop.requests,
             duration,
             plan.drain.0,
@@ -211,7 +215,7 @@ fn window(job: &StageJob, start: Nanos, dones: &[Done]) -> StageWindow {
     let end = mono_now().max(start);
     let ramp = match job.load {
         Load::Closed { ramp_up, .. } => ramp_up.0,
-        Load::Open { .. } => Nanos::ZERO,
+        Load::Open { .. } | Load::Trace { .. } => Nanos::ZERO,
     };
     StageWindow {
         stage: job.index,

@@ -1,10 +1,10 @@
-//! The two shapes of load: users that wait for their answers, and arrivals that do not.
+//! The shapes of load: users that wait for their answers, and arrivals, made up or recorded, that do not.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use ttft_kernel::mono_now;
-use ttft_model::{Arrival, Load, Nanos};
+use ttft_model::{Load, Nanos};
 
 use crate::Arrivals;
 use crate::stage_job::StageJob;
@@ -21,8 +21,13 @@ pub(crate) async fn run_load(worker: &Rc<Worker>, job: &Arc<StageJob>, start: Na
             }
         }
         Load::Open { rate, arrival, .. } => {
-            let arrivals = OpenLoop { start, deadline, rate, arrival };
-            worker.spawn(arrivals.run(worker.clone(), job.clone()));
+            let offsets = Box::new(Arrivals::new(rate, arrival, job.seed));
+            worker.spawn(OpenLoop { start, deadline, offsets }.run(worker.clone(), job.clone()));
+        }
+        Load::Trace { .. } => {
+            let recorded = job.clone();
+            let offsets = Box::new((0..).map_while(move |i: usize| recorded.due.get(i).copied()));
+            worker.spawn(OpenLoop { start, deadline, offsets }.run(worker.clone(), job.clone()));
         }
     }
     finish(worker, job, deadline).await;
@@ -103,8 +108,8 @@ fn pause_after(failures: u32) -> Nanos {
 struct OpenLoop {
     start: Nanos,
     deadline: Option<Nanos>,
-    rate: f64,
-    arrival: Arrival,
+    /// When each is due, after the start.
+    offsets: Box<dyn Iterator<Item = Nanos>>,
 }
 
 impl OpenLoop {
@@ -114,7 +119,7 @@ impl OpenLoop {
         // Every worker walks the same sequence and sends its share of it.
         let (count, index) = (u64::from(worker.count), u64::from(worker.index));
         let mut arrivals = (0..job.requests)
-            .zip(Arrivals::new(self.rate, self.arrival, job.seed))
+            .zip(self.offsets)
             .map(|(number, offset)| (number, self.start + offset))
             .take_while(|(_, due)| self.deadline.is_none_or(|deadline| *due < deadline))
             .filter(|(number, _)| number % count == index);

@@ -1,12 +1,15 @@
 //! Requests of one workload, made cheaply: everything that does not change is made once.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue, InvalidHeaderName, InvalidHeaderValue};
 use http::{HeaderMap, Method};
 use serde_json::Value;
 use ttft_dialect::{BodyTemplate, Dialect, Prompt, RequestSpec};
-use ttft_model::{CachePolicy, Endpoint, RequestId, TraceId, Workload};
-use ttft_plan::{PromptError, Prompts};
+use ttft_model::{CachePolicy, Endpoint, Lengths, RequestId, TraceId, Workload};
+use ttft_plan::Prompts;
+use ttft_plan::dataset::{DatasetError, Trace};
 use ttft_wire::Request;
 
 use crate::ids::traceparent;
@@ -28,15 +31,17 @@ pub enum MakeError {
     Body(String),
     /// The prompts.
     #[error(transparent)]
-    Prompts(#[from] PromptError),
+    Prompts(#[from] DatasetError),
 }
 
 /// Makes the requests of one workload.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RequestMaker {
     headers: HeaderMap,
     template: BodyTemplate,
     spec: RequestSpec,
+    /// Answers of different lengths.
+    output: Option<Lengths>,
     prompts: Prompts,
     salted: bool,
     /// With a warm cache, this many prompts are used over and over.
@@ -54,11 +59,14 @@ impl RequestMaker {
         seed: u64,
         warm_prompts: u64,
     ) -> Result<Self, MakeError> {
+        let prompts = Prompts::load(&workload.prompt, seed, workload.calibration)?;
+        let recorded = prompts.most_output().filter(|_| workload.output == Some(Lengths::Recorded));
+        let max_tokens = recorded.unwrap_or(workload.max_tokens);
         let extra = workload.body_json.as_deref().map(parse_extra).transpose()?;
         let spec = RequestSpec {
             model: endpoint.model.clone().unwrap_or_default(),
             prompt: Prompt::Text(String::new()),
-            max_tokens: Some(u64::from(workload.max_tokens)),
+            max_tokens: Some(u64::from(max_tokens)),
             ignore_eos: workload.ignore_eos,
             stream: true,
             extra,
@@ -67,10 +75,27 @@ impl RequestMaker {
             headers: headers(dialect, endpoint, key)?,
             template: dialect.template(&spec),
             spec,
-            prompts: Prompts::load(&workload.prompt, seed)?,
+            output: workload.output,
+            prompts,
             salted: workload.cache == CachePolicy::Cold,
             distinct: (workload.cache == CachePolicy::Warm).then_some(warm_prompts.max(1)),
         })
+    }
+
+    /// The trace that the requests follow.
+    pub fn trace(&self) -> Option<&Arc<Trace>> {
+        self.prompts.trace()
+    }
+
+    /// Output tokens asked for, the most of them where they differ.
+    pub fn max_tokens(&self) -> u32 {
+        self.spec.max_tokens.unwrap_or_default() as u32
+    }
+
+    /// The maker of a part of the run: when a trace is replayed with the prefixes that it shares, no part warms those
+    /// of another.
+    pub(crate) fn for_part(&self, part: u64) -> Self {
+        Self { prompts: self.prompts.in_words_of(part), ..self.clone() }
     }
 
     /// Request number `number`. `text` is room for the prompt, used again from call to call.
@@ -84,12 +109,15 @@ impl RequestMaker {
     ) -> Request {
         let id_text = id.to_string();
         let number = self.distinct.map_or(number, |distinct| number % distinct);
+        let drawn = self.output.and_then(|lengths| self.prompts.output_tokens(lengths, number));
+        let max_tokens = drawn.map(u64::from).or(self.spec.max_tokens);
         let body = match self.prompts.write(number, self.salted.then_some(id_text.as_str()), text) {
-            None => self.template.fill(text),
+            None if max_tokens == self.spec.max_tokens => self.template.fill(text),
+            None => dialect.template(&RequestSpec { max_tokens, ..self.spec.clone() }).fill(text),
             Some(messages) => {
                 let messages = if self.salted { salted(messages, &id_text) } else { messages.clone() };
-                let spec = RequestSpec { prompt: Prompt::Messages(messages), ..self.spec.clone() };
-                dialect.request_body(&spec)
+                let prompt = Prompt::Messages(messages);
+                dialect.request_body(&RequestSpec { prompt, max_tokens, ..self.spec.clone() })
             }
         };
         let mut headers = self.headers.clone();

@@ -25,6 +25,8 @@ pub(crate) struct StageJob {
     pub seed: u64,
     /// One for each request that an open loop may have in flight, over all workers.
     pub places: Option<Arc<Semaphore>>,
+    /// When the requests of a trace are due, after the stage's start.
+    pub due: Vec<Nanos>,
     next: AtomicU64,
     in_flight: AtomicU32,
     max_in_flight: AtomicU32,
@@ -46,10 +48,15 @@ impl StageJob {
         seed: u64,
     ) -> Self {
         let places = match load {
-            Load::Open { max_in_flight: Some(limit), .. } => {
+            Load::Open { max_in_flight: Some(limit), .. }
+            | Load::Trace { max_in_flight: Some(limit), .. } => {
                 Some(Arc::new(Semaphore::new(limit.max(1) as usize)))
             }
             _ => None,
+        };
+        let due = match (&load, maker.trace()) {
+            (Load::Trace { speed, smooth, .. }, Some(trace)) => trace.schedule(*speed, *smooth),
+            _ => Vec::new(),
         };
         Self {
             index,
@@ -62,6 +69,7 @@ impl StageJob {
             drain,
             seed,
             places,
+            due,
             next: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
             max_in_flight: AtomicU32::new(0),

@@ -114,7 +114,8 @@ impl ClientFold {
             dispatch_lag_ms: Distribution::of(&self.dispatch_lag),
             cpu_percent: busiest.map(|ns| *ns as f64 / 1e7 / stage.length_s),
             max_in_flight: stage.window.max_in_flight,
-            started_per_s: (matches!(stage.load, Load::Open { .. }) && stage.steady_s > 0.0)
+            started_per_s: (matches!(stage.load, Load::Open { .. } | Load::Trace { .. })
+                && stage.steady_s > 0.0)
                 .then(|| self.started_steady as f64 / stage.steady_s),
             verdict: Verdict::Ok,
             reasons: Vec::new(),
@@ -259,7 +260,9 @@ fn dispatch(client: &Client, stage: &Context) -> Opinion {
 }
 
 fn schedule(client: &Client, stage: &Context) -> Opinion {
-    let Load::Open { max_in_flight, .. } = stage.load else { return None };
+    let (Load::Open { max_in_flight, .. } | Load::Trace { max_in_flight, .. }) = stage.load else {
+        return None;
+    };
     let p99 = client.send_lag_ms.p99.filter(|p99| *p99 > at_least(1.0, 0.01, stage))?;
     if let Some(limit) = max_in_flight
         && client.max_in_flight >= *limit

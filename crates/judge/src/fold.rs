@@ -217,7 +217,7 @@ impl<'a> StageFold<'a> {
     fn choose(&self) -> (WindowChoice, Option<&'static str>) {
         let users = match self.stage.load {
             ttft_model::Load::Closed { concurrency, .. } => u64::from(concurrency),
-            ttft_model::Load::Open { .. } => 1,
+            ttft_model::Load::Open { .. } | ttft_model::Load::Trace { .. } => 1,
         };
         let reason = if self.window.dry.is_some_and(|dry| dry <= self.window.reached) {
             "the asked load was never held: there is no steady window"

@@ -7,6 +7,7 @@
 
 mod answer;
 mod error_class;
+mod lengths;
 mod nanos;
 mod outcome;
 mod plan;
@@ -16,11 +17,12 @@ mod units;
 
 pub use answer::{Answer, Channel, EventLog, ServerTimings, StreamFacts, TokenSource, Usage};
 pub use error_class::ErrorClass;
+pub use lengths::{Lengths, ParseLengthsError};
 pub use nanos::{Nanos, Stamp, StampSource};
 pub use outcome::{Failure, Outcome};
 pub use plan::{
-    ApiKey, Arrival, CachePolicy, Client, Connections, Endpoint, Header, HttpVersion, Load, Plan, Prompt,
-    Resolve, Stage, Stop, Timeouts, Workload,
+    ApiKey, Arrival, CachePolicy, Calibration, Client, Connections, Endpoint, Header, HttpVersion, Load,
+    Plan, Prompt, Resolve, Stage, Stop, Timeouts, Workload,
 };
 pub use record::{ConnectionUse, Doubt, Phases, Record, RequestId, TcpFacts, TraceId};
 pub use run::{ClockInfo, Run, StageWindow};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Span;
+use crate::{Lengths, Span};
 
 /// A whole load test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -154,8 +154,14 @@ pub struct Workload {
     pub name: String,
     /// Where prompts come from.
     pub prompt: Prompt,
-    /// Output tokens asked for.
+    /// Output tokens asked for; the most of them, where `output` says more.
     pub max_tokens: u32,
+    /// Output tokens of each request, where they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Lengths>,
+    /// How many words make the tokens of a made-up prompt.
+    #[serde(default)]
+    pub calibration: Calibration,
     /// Ask the engine to go on to `max_tokens` even if the model would stop.
     #[serde(default)]
     pub ignore_eos: bool,
@@ -166,16 +172,44 @@ pub struct Workload {
     pub body_json: Option<String>,
 }
 
+/// How many words make the tokens of a made-up prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Calibration {
+    /// A word is taken for a token.
+    #[default]
+    None,
+    /// To be measured before the run, by what the server counts.
+    Measure,
+    /// As it was measured: the server counts `overhead + tokens_per_word · words`.
+    Measured {
+        /// Tokens of one more word.
+        tokens_per_word: f64,
+        /// Tokens of a prompt without words: the chat template, the salt.
+        overhead: f64,
+    },
+}
+
 /// Where prompts come from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prompt {
     /// The same text for all.
     Text(String),
     /// Words made up, about this many tokens.
     Tokens(u32),
-    /// Taken in turn from this file: a prompt a line, or JSON lines with `prompt` or `messages`.
+    /// Words made up, of lengths that differ.
+    Lengths(Lengths),
+    /// Taken in turn from this file, whatever its format.
     File(String),
+    /// As long as a trace says, with the prefixes that it says are shared; or its own texts.
+    Trace {
+        /// The trace.
+        path: String,
+        /// Its format; by default told from the content.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<String>,
+    },
 }
 
 /// What may be found in the server's prefix cache.
@@ -222,6 +256,23 @@ pub enum Load {
         /// How the gaps between arrivals are distributed.
         arrival: Arrival,
         /// Arrivals over this many in flight wait for a place; the wait shows in `send_lag`.
+        max_in_flight: Option<u32>,
+    },
+    /// Requests that start when a trace says, however slow the answers are. The workload's prompts are of the same
+    /// trace.
+    Trace {
+        /// The trace.
+        path: String,
+        /// Its format; by default told from the content.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<String>,
+        /// So many times as fast as recorded.
+        speed: f64,
+        /// Spread the requests of one instant evenly to the next one.
+        #[serde(default)]
+        smooth: bool,
+        /// Arrivals over this many in flight wait for a place; the wait shows in `send_lag`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         max_in_flight: Option<u32>,
     },
 }

@@ -3,6 +3,7 @@
 //! The format is told from the content, never from the file's name. Nothing is guessed where a guess could be wrong
 //! by a factor of a thousand: see [`TimeUnit`].
 
+mod arrivals;
 mod clock;
 mod csv;
 mod error;
@@ -14,10 +15,11 @@ mod survey;
 mod trace;
 mod unit;
 
+pub use arrivals::Arrivals;
 pub use error::{DatasetError, Problem};
 pub use format::Format;
 pub use json::Item;
 pub use rows::{Row, Rows};
-pub use survey::{Arrivals, Lengths, Prefixes, Survey, Turns, survey};
+pub use survey::{Lengths, Prefixes, Survey, Turns, survey};
 pub use trace::{Recorded, Trace};
 pub use unit::{Instant, TimeUnit};

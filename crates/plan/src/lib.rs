@@ -3,11 +3,12 @@
 #![forbid(unsafe_code)]
 
 pub mod dataset;
+mod draw;
 mod endpoint;
 mod prompts;
 mod spread;
 mod words;
 
 pub use endpoint::{EndpointError, endpoint_url, sibling_url};
-pub use prompts::{Item, PromptError, Prompts};
+pub use prompts::{Listed, Prompts};
 pub use spread::Spread;

@@ -1,74 +1,127 @@
-//! The prompts of a workload: one text, made-up words, or a file.
+//! The prompts of a workload: one text, made-up words, a file, or what a trace recorded.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
-use ttft_model::Prompt;
+use ttft_model::{Calibration, Lengths, Prompt};
 
+use crate::dataset::{DatasetError, Format, Item, Recorded, Rows, Trace};
+use crate::draw::{draw, mixed};
 use crate::words::WORDS;
 
-/// A file of prompts that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PromptError {
-    /// It cannot be read.
-    #[error("cannot read prompts from {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A line of JSON holds no prompt.
-    #[error("{path}, line {line}: {why}; each line needs a `prompt` (text) or `messages` (a list)")]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Nothing in it.
-    #[error("{0} holds no prompt")]
-    Empty(PathBuf),
+/// Tells the draws of prompts from those of answers.
+const OF_PROMPTS: u64 = 0x5052_4f4d_5054;
+const OF_ANSWERS: u64 = 0x414e_5357_4552;
+
+/// A prompt of a file, with the length of the answer that the file wants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// What is asked.
+    pub item: Item,
+    /// Tokens of the answer, if the file says so.
+    pub output_tokens: Option<u32>,
 }
 
-/// One prompt of a file.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Item {
-    /// One user message.
-    Text(String),
-    /// A conversation as `OpenAI` messages.
-    Messages(Value),
+/// Where the prompts of a workload come from, loaded. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Prompts {
+    source: Source,
+    seed: u64,
+    scale: Scale,
 }
 
-/// Where the prompts of a workload come from, loaded.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Prompts {
+#[derive(Debug, Clone)]
+enum Source {
     /// The same text for all.
-    Fixed(String),
-    /// This many words, different for every number.
-    Words {
-        /// How many.
-        words: u32,
-        /// Chooses them.
-        seed: u64,
-    },
+    Fixed(Arc<str>),
+    /// Words, different for every number.
+    Words(Lengths),
     /// Taken in turn.
-    List(Vec<Item>),
+    List(Arc<[Listed]>),
+    /// As recorded.
+    Trace(Arc<Trace>),
+}
+
+/// Words of so many tokens.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    words_per_token: f64,
+    overhead: f64,
+}
+
+impl Scale {
+    fn of(calibration: Calibration) -> Self {
+        match calibration {
+            Calibration::Measured { tokens_per_word, overhead } if tokens_per_word > 0.0 => {
+                Self { words_per_token: 1.0 / tokens_per_word, overhead }
+            }
+            _ => Self { words_per_token: 1.0, overhead: 0.0 },
+        }
+    }
+
+    /// Words of a prompt of `tokens`: one at least, unless none was asked.
+    fn words(self, tokens: u32) -> u32 {
+        let words = ((f64::from(tokens) - self.overhead) * self.words_per_token).round();
+        if tokens == 0 { 0 } else { words.max(1.0) as u32 }
+    }
 }
 
 impl Prompts {
     /// Loads what a plan names.
-    pub fn load(prompt: &Prompt, seed: u64) -> Result<Self, PromptError> {
-        match prompt {
-            Prompt::Text(text) => Ok(Self::Fixed(text.clone())),
-            Prompt::Tokens(words) => Ok(Self::Words { words: *words, seed }),
-            Prompt::File(path) => read_file(Path::new(path)).map(Self::List),
+    pub fn load(prompt: &Prompt, seed: u64, calibration: Calibration) -> Result<Self, DatasetError> {
+        let source = match prompt {
+            Prompt::Text(text) => Source::Fixed(text.as_str().into()),
+            Prompt::Tokens(tokens) => Source::Words(Lengths::Fixed(*tokens)),
+            Prompt::Lengths(lengths) => Source::Words(*lengths),
+            Prompt::File(path) => Source::List(read_list(Path::new(path))?.into()),
+            Prompt::Trace { path, format } => {
+                let asked = asked_format(Path::new(path), format.as_deref())?;
+                Source::Trace(Arc::new(Trace::load(Path::new(path), asked)?))
+            }
+        };
+        Ok(Self { source, seed, scale: Scale::of(calibration) })
+    }
+
+    /// The trace that they follow.
+    pub fn trace(&self) -> Option<&Arc<Trace>> {
+        match &self.source {
+            Source::Trace(trace) => Some(trace),
+            _ => None,
         }
+    }
+
+    /// The longest answer that their file wants.
+    pub fn most_output(&self) -> Option<u32> {
+        match &self.source {
+            Source::List(list) => list.iter().filter_map(|listed| listed.output_tokens).max(),
+            Source::Trace(trace) => trace.most_output(),
+            _ => None,
+        }
+    }
+
+    /// A replay of the same lengths in the words of another part of the run, 0 being the first: what a server holds
+    /// of one part is nothing to the next.
+    #[must_use]
+    pub fn in_words_of(&self, part: u64) -> Self {
+        match self.source {
+            Source::Trace(_) if part > 0 => Self { seed: mixed(self.seed, part), ..self.clone() },
+            _ => self.clone(),
+        }
+    }
+
+    /// Output tokens of request number `number`, of such lengths.
+    pub fn output_tokens(&self, lengths: Lengths, number: u64) -> Option<u32> {
+        let recorded = match (&self.source, lengths) {
+            (Source::List(list), Lengths::Recorded) => nth(list, number)?.output_tokens,
+            (Source::Trace(trace), Lengths::Recorded) => nth(&trace.requests, number)?.output_tokens,
+            _ => return draw(lengths, self.seed ^ OF_ANSWERS, number),
+        };
+        // A request that failed when it was recorded still asks for something.
+        recorded.map(|tokens| tokens.max(1))
     }
 
     /// Writes prompt number `number` to `text`, replacing what was there. With a salt, which counts as one of the
@@ -79,56 +132,90 @@ impl Prompts {
             // Writing to a String cannot fail.
             let _ = write!(text, "[{salt}] ");
         }
-        match self {
-            Self::Fixed(fixed) => text.push_str(fixed),
-            Self::Words { words, seed } => {
-                push_words(text, *words - u32::from(salt.is_some()).min(*words), seed ^ number);
+        let spent = u32::from(salt.is_some());
+        let item = match &self.source {
+            Source::Fixed(fixed) => {
+                text.push_str(fixed);
+                return None;
             }
-            Self::List(items) => match &items[(number % items.len() as u64) as usize] {
-                Item::Text(item) => text.push_str(item),
-                Item::Messages(messages) => return Some(messages),
+            Source::Words(lengths) => {
+                let tokens = draw(*lengths, self.seed ^ OF_PROMPTS, number).unwrap_or_default();
+                push_words(text, self.scale.words(tokens).saturating_sub(spent), self.seed ^ number);
+                return None;
+            }
+            Source::List(list) => &nth(list, number)?.item,
+            Source::Trace(trace) => match nth(&trace.requests, number)? {
+                Recorded { item: Some(item), .. } => item.as_ref(),
+                recorded => {
+                    self.push_recorded(text, recorded, trace.block_size, number, spent);
+                    return None;
+                }
             },
+        };
+        match item {
+            Item::Text(item) => {
+                text.push_str(item);
+                None
+            }
+            Item::Messages(messages) => Some(messages),
         }
-        None
     }
+
+    /// As many words as were recorded tokens. Each block has the words of its id, so that prompts whose first blocks
+    /// are the same begin with the same words; what no block covers has words of its own.
+    fn push_recorded(&self, text: &mut String, recorded: &Recorded, block: u32, number: u64, spent: u32) {
+        let words = self.scale.words(recorded.input_tokens.unwrap_or(1).max(1)).saturating_sub(spent);
+        let end_of = |blocks: usize| {
+            let tokens = block as usize * blocks;
+            ((tokens as f64 * self.scale.words_per_token).round() as u32).min(words)
+        };
+        let mut written = 0;
+        for (i, id) in recorded.blocks.iter().enumerate() {
+            let end = end_of(i + 1);
+            push_words(text, end - written, mixed(self.seed, *id));
+            written = end;
+        }
+        push_words(text, words - written, mixed(self.seed ^ OF_PROMPTS, number));
+    }
+}
+
+fn nth<T>(list: &[T], number: u64) -> Option<&T> {
+    let at = number.checked_rem(list.len() as u64)?;
+    list.get(at as usize)
 }
 
 fn push_words(text: &mut String, words: u32, seed: u64) {
     let mut random = SmallRng::seed_from_u64(seed);
     text.reserve(words as usize * 6);
-    for i in 0..words {
-        if i > 0 {
+    for _ in 0..words {
+        if !text.is_empty() && !text.ends_with(' ') {
             text.push(' ');
         }
         text.push_str(WORDS[random.random_range(0..WORDS.len())]);
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<Item>, PromptError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| PromptError::Read { path: path.to_owned(), source })?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let is_json = path.extension().is_some_and(|e| e == "jsonl" || e == "ndjson");
-    let items: Result<Vec<Item>, PromptError> = lines
-        .map(|(i, line)| {
-            if is_json {
-                parse_line(line).map_err(|why| PromptError::Line { path: path.to_owned(), line: i + 1, why })
-            } else {
-                Ok(Item::Text(line.to_owned()))
-            }
-        })
-        .collect();
-    let items = items?;
-    if items.is_empty() { Err(PromptError::Empty(path.to_owned())) } else { Ok(items) }
+fn asked_format(path: &Path, name: Option<&str>) -> Result<Option<Format>, DatasetError> {
+    let parsed = name.map(str::parse::<Format>).transpose();
+    parsed
+        .map_err(|what| DatasetError::Kind { path: path.to_owned(), what: format!("cannot be read: {what}") })
 }
 
-fn parse_line(line: &str) -> Result<Item, String> {
-    let mut value: Value = serde_json::from_str(line).map_err(|e| e.to_string())?;
-    match (value.get("messages"), value.get("prompt").and_then(Value::as_str)) {
-        (Some(Value::Array(_)), _) => Ok(Item::Messages(value["messages"].take())),
-        (_, Some(prompt)) => Ok(Item::Text(prompt.to_owned())),
-        _ => Err("no prompt in this line".to_owned()),
+/// The prompts of a file. Conversations without a question are left out; a file of lengths alone has none.
+fn read_list(path: &Path) -> Result<Vec<Listed>, DatasetError> {
+    let mut listed = Vec::new();
+    for row in Rows::open(path, None)? {
+        let row = row?;
+        match row.item {
+            Some(item) => listed.push(Listed { item, output_tokens: row.output_tokens }),
+            None if row.turns.is_some() => {}
+            None => {
+                let what = "holds lengths and no prompts: replay it with --trace".to_owned();
+                return Err(DatasetError::Kind { path: path.to_owned(), what });
+            }
+        }
     }
+    if listed.is_empty() { Err(DatasetError::Empty(path.to_owned())) } else { Ok(listed) }
 }
 
 #[cfg(test)]
@@ -137,35 +224,102 @@ mod tests {
 
     use super::*;
 
+    fn load(prompt: &Prompt, calibration: Calibration) -> Result<Prompts, DatasetError> {
+        Prompts::load(prompt, 7, calibration)
+    }
+
+    fn tokens(tokens: u32) -> Prompts {
+        load(&Prompt::Tokens(tokens), Calibration::None).unwrap()
+    }
+
+    fn file(text: &str) -> (tempfile::NamedTempFile, String) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let path = file.path().display().to_string();
+        (file, path)
+    }
+
     fn written(prompts: &Prompts, number: u64, salt: Option<&str>) -> String {
         let mut text = String::new();
         assert!(prompts.write(number, salt, &mut text).is_none());
         text
     }
 
+    fn count(text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
     #[test]
     fn words_have_the_asked_length_with_and_without_salt() {
-        let prompts = Prompts::Words { words: 40, seed: 7 };
-        assert_eq!(written(&prompts, 0, None).split_whitespace().count(), 40);
-        assert_eq!(written(&prompts, 0, Some("0199")).split_whitespace().count(), 40);
+        let prompts = tokens(40);
+        assert_eq!(count(&written(&prompts, 0, None)), 40);
+        assert_eq!(count(&written(&prompts, 0, Some("0199"))), 40);
         assert!(written(&prompts, 0, Some("0199")).starts_with("[0199] "));
         assert_eq!(written(&prompts, 3, None), written(&prompts, 3, None));
         assert_ne!(written(&prompts, 3, None), written(&prompts, 4, None));
-        assert_eq!(written(&Prompts::Words { words: 0, seed: 7 }, 0, None), "");
+        assert_eq!(written(&tokens(0), 0, None), "");
+        let drawn = load(&Prompt::Lengths("uniform:10:20".parse().unwrap()), Calibration::None).unwrap();
+        let counts: Vec<usize> = (0..50).map(|number| count(&written(&drawn, number, None))).collect();
+        assert!(counts.iter().all(|n| (10..=20).contains(n)) && counts.iter().any(|n| *n != counts[0]));
+    }
+
+    #[test]
+    fn a_calibration_scales_the_words() {
+        let calibration = Calibration::Measured { tokens_per_word: 2.0, overhead: 20.0 };
+        let prompts = load(&Prompt::Tokens(500), calibration).unwrap();
+        assert_eq!(count(&written(&prompts, 0, None)), 240);
+        assert_eq!(count(&written(&load(&Prompt::Tokens(5), calibration).unwrap(), 0, None)), 1);
     }
 
     #[test]
     fn reads_files_in_turn() {
-        let mut file = tempfile::Builder::new().suffix(".jsonl").tempfile().unwrap();
-        file.write_all(b"{\"prompt\":\"one\"}\r\n\n{\"messages\":[{\"role\":\"user\",\"content\":\"two\"}]}")
-            .unwrap();
-        let prompts = Prompts::load(&Prompt::File(file.path().display().to_string()), 0).unwrap();
+        let (_file, path) = file(
+            "{\"prompt\":\"one\",\"output_tokens\":9}\r\n\n{\"messages\":[{\"role\":\"user\",\"content\":\"two\"}]}",
+        );
+        let prompts = load(&Prompt::File(path), Calibration::None).unwrap();
         assert_eq!(written(&prompts, 2, None), "one");
         assert!(prompts.write(1, None, &mut String::new()).is_some_and(Value::is_array));
+        assert_eq!(prompts.output_tokens(Lengths::Recorded, 2), Some(9));
+        assert_eq!(prompts.output_tokens(Lengths::Recorded, 1), None);
+        assert_eq!(prompts.output_tokens(Lengths::Fixed(3), 2), Some(3));
 
-        let mut bad = tempfile::Builder::new().suffix(".jsonl").tempfile().unwrap();
-        bad.write_all(b"{\"prompt\":\"one\"}\n{\"text\":1}").unwrap();
-        let error = Prompts::load(&Prompt::File(bad.path().display().to_string()), 0).unwrap_err();
+        let (_file, path) = file("{\"prompt\":\"one\"}\n{\"text\":1}");
+        let error = load(&Prompt::File(path), Calibration::None).unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");
+        let (_file, path) =
+            file("[{\"conversations\":[]},{\"conversations\":[{\"from\":\"human\",\"value\":\"q\"}]}]");
+        assert_eq!(written(&load(&Prompt::File(path), Calibration::None).unwrap(), 5, None), "q");
+        let (_file, path) = file("{\"input_length\":1}");
+        assert!(load(&Prompt::File(path), Calibration::None).unwrap_err().to_string().contains("--trace"));
+    }
+
+    #[test]
+    fn equal_blocks_are_equal_words() {
+        let row = |time: u32, input: u32, blocks: &str| {
+            format!(
+                "{{\"timestamp\":{time},\"input_length\":{input},\"output_length\":{time},\"hash_ids\":[{blocks}]}}\n"
+            )
+        };
+        let (_file, path) = file(
+            &[row(0, 1100, "1,2,3"), row(500, 1060, "1,2,4"), row(900, 600, "5,2"), row(950, 0, "")].concat(),
+        );
+        for calibration in [Calibration::None, Calibration::Measured { tokens_per_word: 1.7, overhead: 11.0 }]
+        {
+            let prompts = load(&Prompt::Trace { path: path.clone(), format: None }, calibration).unwrap();
+            let [first, second, third] = [0, 1, 2].map(|number| written(&prompts, number, None));
+            let shared = first.split(' ').zip(second.split(' ')).take_while(|(a, b)| a == b).count();
+            let wanted = Scale::of(calibration);
+            let (two_blocks, words) =
+                ((1024.0 * wanted.words_per_token).round() as usize, wanted.words(1100) as usize);
+            assert!((two_blocks..two_blocks + 3).contains(&shared), "{shared} of {two_blocks}");
+            assert_eq!(count(&first), words);
+            assert_ne!(first[..40], third[..40]);
+            assert_eq!(count(&written(&prompts, 3, None)), 1, "never empty");
+            assert_eq!(written(&prompts, 4, None), first, "in turn");
+            let other = written(&prompts.in_words_of(1), 0, None);
+            assert!(count(&other) == words && other != first);
+            assert_eq!(prompts.output_tokens(Lengths::Recorded, 0), Some(1), "0 is asked as 1");
+            assert_eq!(prompts.output_tokens(Lengths::Recorded, 2), Some(900));
+        }
     }
 }

@@ -340,6 +340,11 @@ pub(crate) fn load(load: &Load) -> String {
             };
             format!("{rate}/s {arrival}")
         }
+        Load::Trace { path, speed, smooth, .. } => {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let smooth = if *smooth { ", smoothed" } else { "" };
+            format!("trace {} at speed {speed}{smooth}", escape(name))
+        }
     }
 }
 
@@ -348,5 +353,6 @@ pub(crate) fn level(load: &Load) -> String {
     match load {
         Load::Closed { concurrency, .. } => concurrency.to_string(),
         Load::Open { rate, .. } => rate.to_string(),
+        Load::Trace { speed, .. } => format!("×{speed}"),
     }
 }

@@ -235,5 +235,5 @@ fn attainment(goodput: &Goodput) -> String {
 
 /// Whether a load starts requests by a schedule of its own.
 pub(crate) const fn is_open(load: &Load) -> bool {
-    matches!(load, Load::Open { .. })
+    matches!(load, Load::Open { .. } | Load::Trace { .. })
 }

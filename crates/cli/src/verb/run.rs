@@ -1,6 +1,7 @@
 //! `ttft run`: the load test.
 
 mod args;
+mod calibrate;
 mod facts;
 mod recorder;
 mod to_plan;
@@ -10,10 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use ttft_drive::{Job, Stop, start};
+use ttft_drive::{Job, RequestMaker, Stop, start};
 use ttft_judge::Summary;
 use ttft_kernel::{Anchor, cpu_count};
 use ttft_model::{CachePolicy, Load, Plan};
+use ttft_plan::dataset::{TimeUnit, Trace};
 use ttft_store::{Place, RunFolder, StoreError};
 
 pub(crate) use args::Args;
@@ -39,7 +41,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     check_open_files(most_connections(&plan))?;
 
-    let job = job(&plan, &reached, sim.is_some())?;
+    calibrate::calibrate(&mut plan, &reached, sim.is_some())?;
+    let makers = makers(&mut plan, &reached)?;
+    let job = job(&plan, &reached, makers, sim.is_some());
     let anchor = Anchor::establish();
     let facts = facts::of_run(&plan, &anchor);
     let place = match &args.out {
@@ -54,7 +58,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         folder.keep_out(key);
     }
     let path = folder.path().to_owned();
-    announce(&plan, &path);
+    announce(&plan, &job.makers[0], &path);
 
     let stop = Stop::default();
     signals::listen(stop.clone());
@@ -68,35 +72,44 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     finish(args, &path, &summary, ending)
 }
 
-fn job(plan: &Plan, reached: &Reached, beside_simulator: bool) -> anyhow::Result<Job> {
-    let warm = u64::from(plan.warmup);
-    let makers = plan
-        .workloads
-        .iter()
-        .map(|workload| reached.maker(&plan.endpoint, workload, plan.seed, warm).map(Arc::new));
+/// What makes the requests of each workload. Only their files know how long the longest answers may be.
+fn makers(plan: &mut Plan, reached: &Reached) -> anyhow::Result<Vec<Arc<RequestMaker>>> {
+    let (warm, seed) = (u64::from(plan.warmup), plan.seed);
+    let mut makers = Vec::new();
+    for workload in &mut plan.workloads {
+        let maker = reached.maker(&plan.endpoint, workload, seed, warm)?;
+        workload.max_tokens = maker.max_tokens();
+        makers.push(Arc::new(maker));
+    }
+    Ok(makers)
+}
+
+fn job(plan: &Plan, reached: &Reached, makers: Vec<Arc<RequestMaker>>, beside_simulator: bool) -> Job {
     // The simulated engine needs a core of its own to be on time.
     let cores = cpu_count().saturating_sub(usize::from(beside_simulator)).max(1) as u32;
-    Ok(Job {
+    Job {
         plan: plan.clone(),
         target: reached.target.clone(),
         dialect: reached.dialect.clone(),
-        makers: makers.collect::<anyhow::Result<_>>()?,
+        makers,
         connect: reached.connect.clone(),
         workers: plan.client.workers.unwrap_or(cores).max(1),
-    })
+    }
 }
 
 /// Connections that may be open at once, as far as the plan tells.
 fn most_connections(plan: &Plan) -> u64 {
     let of_stage = |load: &Load| match load {
         Load::Closed { concurrency, .. } => u64::from(*concurrency),
-        Load::Open { max_in_flight, .. } => u64::from(max_in_flight.unwrap_or(0)),
+        Load::Open { max_in_flight, .. } | Load::Trace { max_in_flight, .. } => {
+            u64::from(max_in_flight.unwrap_or(0))
+        }
     };
     plan.stages.iter().map(|stage| of_stage(&stage.load)).max().unwrap_or(0)
 }
 
 /// What is about to happen, so that a wrong default is seen before the time is spent.
-fn announce(plan: &Plan, folder: &Path) {
+fn announce(plan: &Plan, maker: &RequestMaker, folder: &Path) {
     let workload = &plan.workloads[0];
     let cache = match workload.cache {
         CachePolicy::Cold => "cold",
@@ -111,7 +124,35 @@ fn announce(plan: &Plan, folder: &Path) {
         workload.max_tokens,
         plan.warmup,
     ));
+    if let Some(trace) = maker.trace() {
+        announce_trace(trace, workload.cache);
+    }
     output::note(&format!("results go to {}", folder.display()));
+}
+
+/// What a replay is about to do: a wrong unit of time would show here.
+fn announce_trace(trace: &Trace, cache: CachePolicy) {
+    let arrivals = trace.arrivals();
+    let unit = match trace.unit {
+        TimeUnit::Millis => "milliseconds",
+        TimeUnit::Seconds => "seconds",
+        TimeUnit::Calendar => "dates",
+    };
+    output::note(&format!(
+        "trace of {} requests over {:.1} s, {} requests/s at speed 1; {:.1} % share their instant with another, at \
+         most {} at once; largest gap {:.1} s; timestamps taken as {unit}",
+        trace.requests.len(),
+        arrivals.span_ms / 1e3,
+        arrivals.mean_rate_per_s.map_or("-".to_owned(), |rate| format!("{rate:.3}")),
+        arrivals.equal_timestamps_share * 100.0,
+        arrivals.max_burst,
+        arrivals.largest_gap_ms / 1e3,
+    ));
+    if trace.shares_prefixes() && cache == CachePolicy::Cold {
+        output::note(
+            "its prompts share prefixes, which a cold cache hides: --cache as-is replays the sharing",
+        );
+    }
 }
 
 fn finish(args: &Args, path: &Path, summary: &Summary, ending: Ending) -> anyhow::Result<Exit> {

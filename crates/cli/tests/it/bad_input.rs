@@ -87,11 +87,11 @@ fn bodies_and_headers() {
 #[test]
 fn data_sets() {
     let home = Home::new();
-    refused(&home, "run --dataset nope.txt", &[], &["cannot read prompts from nope.txt"]);
+    refused(&home, "run --dataset nope.txt", &[], &["cannot read nope.txt"]);
     home.write("empty.txt", "\n \n");
     refused(&home, "run --dataset empty.txt", &[], &["empty.txt holds no prompt"]);
-    home.write("bad.jsonl", "{\"prompt\":\"a\"}\n{\"text\":\"b\"}\n");
-    refused(&home, "run --dataset bad.jsonl", &[], &["bad.jsonl, line 2", "`prompt` (text) or `messages`"]);
+    home.write("bad.jsonl", "{\"prompt\":\"a\"}\n{\"reply\":\"b\"}\n");
+    refused(&home, "run --dataset bad.jsonl", &[], &["bad.jsonl, line 2", "`prompt`, `messages`"]);
     home.write("broken.jsonl", "{\"prompt\":");
     refused(&home, "run --dataset broken.jsonl", &[], &["broken.jsonl, line 1"]);
     std::fs::write(home.path("latin1.txt"), b"caf\xe9").unwrap();

@@ -5,6 +5,7 @@
 mod bad_input;
 mod cases;
 mod check;
+mod dataset;
 mod dialects;
 mod faults;
 mod help;
@@ -15,6 +16,7 @@ mod load;
 mod metrics;
 mod raw_server;
 mod reach;
+mod report_as;
 mod run;
 mod secrets;
 mod signals;

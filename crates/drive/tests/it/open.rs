@@ -1,7 +1,7 @@
 //! Arrivals that wait for nobody.
 
 use ttft_drive::Arrivals;
-use ttft_model::{Arrival, Load, Nanos, Outcome};
+use ttft_model::{Arrival, CachePolicy, Lengths, Load, Nanos, Outcome, Prompt, Record};
 
 use crate::run::{engine, ms, numbers, plan, play, stage};
 use crate::scripted::{hang, serve};
@@ -74,4 +74,66 @@ fn a_rate_that_cannot_be_kept_still_sends_each_once() {
     let load = open(1e6, Arrival::Poisson, None);
     let told = play(plan(engine.addr(), vec![stage(load, Some(400), None)]), 2);
     assert_eq!(numbers(&told.records), (0..400).collect::<Vec<_>>());
+}
+
+/// Tokens that the engine counts around a prompt.
+const TEMPLATE: u64 = 6;
+
+const TRACE: &str = "\
+TIMESTAMP,ContextTokens,GeneratedTokens\r
+2023-11-16 18:17:03.9799500,40,11\r
+2023-11-16 18:17:04.0319500,30,7\r
+2023-11-16 18:17:04.0319501,110,27\r
+2023-11-16 18:17:04.1000000,1,0\r
+2023-11-16 18:17:04.1000000,5,2";
+
+fn replay(path: &str, speed: f64, smooth: bool) -> (Load, Prompt) {
+    let (path, format) = (path.to_owned(), None);
+    let load = Load::Trace { path: path.clone(), format: None, speed, smooth, max_in_flight: None };
+    (load, Prompt::Trace { path, format })
+}
+
+#[test]
+fn a_trace_is_replayed_as_recorded() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), TRACE).unwrap();
+    let path = file.path().to_str().unwrap();
+    let engine = engine(1.0, 0.0);
+    for (speed, smooth, workers, cache, due) in [
+        (1.0, false, 1, CachePolicy::Cold, [0, 52_000_000, 52_000_100, 120_050_000, 120_050_000]),
+        (0.5, false, 3, CachePolicy::AsIs, [0, 104_000_000, 104_000_200, 240_100_000, 240_100_000]),
+        // The last two share an instant, and the time that the one before had to itself.
+        (2.0, true, 2, CachePolicy::AsIs, [0, 26_000_000, 26_000_050, 60_025_000, 77_037_475]),
+    ] {
+        let (load, prompt) = replay(path, speed, smooth);
+        let mut plan = plan(engine.addr(), vec![stage(load, None, None)]);
+        plan.warmup = 2;
+        let workload = &mut plan.workloads[0];
+        (workload.prompt, workload.cache, workload.output) = (prompt, cache, Some(Lengths::Recorded));
+        let mut told = play(plan, workers);
+        told.records.retain(|record| !record.warmup);
+        told.records.sort_by_key(|record| record.seq);
+        let start = told.windows[0].start;
+        let offsets: Vec<i64> =
+            told.records.iter().map(|record| (record.phases.scheduled - start).0).collect();
+        assert_eq!(offsets, due, "speed {speed}");
+        assert!(told.records.iter().all(|record| record.phases.started >= record.phases.scheduled));
+        let usage = |of: fn(&Record) -> Option<u64>| told.records.iter().filter_map(of).collect::<Vec<_>>();
+        assert_eq!(usage(|record| record.answer.usage.output), [11, 7, 27, 1, 2]);
+        let words = usage(|record| record.answer.usage.input.map(|tokens| tokens - TEMPLATE));
+        assert_eq!(words, [40, 30, 110, 1, 5]);
+    }
+}
+
+#[test]
+fn a_replay_may_be_cut_short() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), TRACE).unwrap();
+    let (load, prompt) = replay(file.path().to_str().unwrap(), 1.0, false);
+    let engine = engine(1.0, 0.0);
+    for (requests, duration, sent) in [(Some(2), None, 2), (None, Some(ms(100)), 3), (Some(99), None, 5)] {
+        let mut plan = plan(engine.addr(), vec![stage(load.clone(), requests, duration)]);
+        plan.workloads[0].prompt = prompt.clone();
+        assert_eq!(numbers(&play(plan, 2).records), (0..sent).collect::<Vec<_>>());
+    }
 }

@@ -62,6 +62,8 @@ pub(crate) fn plan(addr: SocketAddr, stages: Vec<Stage>) -> Plan {
             name: "short".to_owned(),
             prompt: Prompt::Text("say something".to_owned()),
             max_tokens: 4,
+            output: None,
+            calibration: ttft_model::Calibration::None,
             ignore_eos: true,
             cache: CachePolicy::Cold,
             body_json: None,

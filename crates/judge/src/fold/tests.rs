@@ -44,6 +44,7 @@ fn run(users: u32, slo: &[&str]) -> Run {
             end: Some(at(10_000)),
             worker_cpu_ns: vec![1_000_000_000, 2_000_000_000],
             max_in_flight: users,
+            unsent: 0,
         }],
         plan: Plan {
             name: "test".to_owned(),
@@ -70,6 +71,8 @@ fn run(users: u32, slo: &[&str]) -> Run {
                 name: "short".to_owned(),
                 prompt: Prompt::Tokens(9),
                 max_tokens: 10,
+                output: None,
+                calibration: ttft_model::Calibration::None,
                 ignore_eos: false,
                 cache: CachePolicy::Cold,
                 body_json: None,

@@ -47,7 +47,7 @@ pub enum DatasetError {
         what: String,
     },
     /// Nothing in it.
-    #[error("{0} holds no request and no prompt")]
+    #[error("{0} holds no prompt and no request")]
     Empty(PathBuf),
     /// The timestamps may be milliseconds or seconds.
     #[error(

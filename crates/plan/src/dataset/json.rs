@@ -55,7 +55,11 @@ pub(super) fn row(line: u64, record: Value) -> Result<Row, String> {
         row.turns = Some(1);
     }
     if row.item.is_none() && row.input_tokens.is_none() && row.turns.is_none() {
-        return Err("neither a prompt nor the length of one".to_owned());
+        return Err(
+            "neither a prompt (`prompt`, `messages`, `conversations`, `text`) nor the length of one \
+                    (`input_length`)"
+                .to_owned(),
+        );
     }
     Ok(row)
 }

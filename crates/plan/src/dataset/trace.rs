@@ -5,7 +5,7 @@ use std::path::Path;
 use ttft_model::Nanos;
 
 use super::unit::UnitEvidence;
-use super::{DatasetError, Format, Instant, Item, Rows, TimeUnit};
+use super::{Arrivals, DatasetError, Format, Instant, Item, Rows, TimeUnit};
 
 /// One request of a trace.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +92,17 @@ impl Trace {
             due.extend((0..burst.len()).map(|i| at.0 as f64 + step * i as f64));
         }
         due.into_iter().map(|at| Nanos((at / speed) as i64)).collect()
+    }
+
+    /// How the requests arrived.
+    pub fn arrivals(&self) -> Arrivals {
+        let at: Vec<i64> = self.requests.iter().map(|recorded| recorded.offset.0).collect();
+        Arrivals::of(&at)
+    }
+
+    /// Whether prompts share blocks, as far as the trace says.
+    pub fn shares_prefixes(&self) -> bool {
+        self.requests.iter().any(|recorded| !recorded.blocks.is_empty())
     }
 
     /// The largest answer that the trace asks for.

@@ -133,7 +133,7 @@ impl Normal {
 fn records(made: &Made, stage: u32) -> (Vec<Record>, StageWindow) {
     let users = match made.load {
         Load::Closed { concurrency, .. } => concurrency,
-        Load::Open { .. } => 24,
+        Load::Open { .. } | Load::Trace { .. } => 24,
     };
     let mut normal = Normal(7);
     let mut free = vec![0i64; users as usize];
@@ -221,6 +221,8 @@ pub(super) fn run(stages: &[Made], slo: &[&str]) -> Summary {
                 name: "short".to_owned(),
                 prompt: Prompt::Tokens(512),
                 max_tokens: TOKENS as u32,
+                output: None,
+                calibration: ttft_model::Calibration::None,
                 ignore_eos: false,
                 cache: CachePolicy::Cold,
                 body_json: None,

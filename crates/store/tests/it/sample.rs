@@ -19,6 +19,8 @@ pub(crate) fn plan() -> Plan {
         name: name.to_owned(),
         prompt: Prompt::Text("Say \"hello\"\nto 世界".to_owned()),
         max_tokens: 64,
+        output: None,
+        calibration: ttft_model::Calibration::None,
         ignore_eos: true,
         cache: CachePolicy::AsIs,
         body_json: body.map(str::to_owned),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ttft_model::{Arrival, Span};
+use ttft_plan::dataset::Format;
 
 use crate::endpoint::{EndpointArgs, PromptArgs, TimeoutArgs, count};
 
@@ -14,6 +15,7 @@ Examples:
   ttft run http://localhost:8000 --concurrency 1,8,16,32,64 --requests 200
   ttft run http://localhost:8000 --rate 2,4,8 --duration 60s --slo 'ttft_p95<2s'
   ttft run https://gateway.example/v1 --model big --api-key-env GATEWAY_KEY --prompt-tokens 4k
+  ttft run http://localhost:8000 --trace conversation_trace.jsonl --cache as-is --duration 10m
   ttft run --plan runs/2026-11-30T16-20-05Z-run/plan.toml
 
 A stage ends at --requests or --duration, whichever comes first; with neither after 10 s.
@@ -27,6 +29,10 @@ pub(crate) struct Args {
     pub load: LoadArgs,
     #[command(flatten)]
     pub timeouts: TimeoutArgs,
+    /// Take a word for a token: do not ask the server first how many tokens it counts (two short requests, when
+    /// prompts are made of words and --prompt-tokens or --trace says how long)
+    #[arg(long, help_heading = "Prompt and answer")]
+    pub no_calibrate: bool,
     /// Objective, METRIC<VALUE or METRIC_pNN<VALUE, such as 'ttft_p95<2s'; may be repeated. A missed one makes
     /// the exit code 1
     #[arg(long, help_heading = RUN, value_name = "SLO")]
@@ -52,7 +58,7 @@ pub(crate) struct Args {
 const RUN: &str = "Run";
 
 /// What a plan says, and flags beside it cannot.
-const FIXED_BY_A_PLAN: [&str; 30] = [
+const FIXED_BY_A_PLAN: [&str; 35] = [
     "dialect",
     "http",
     "insecure",
@@ -68,6 +74,11 @@ const FIXED_BY_A_PLAN: [&str; 30] = [
     "rate",
     "arrival",
     "max_in_flight",
+    "trace",
+    "trace_format",
+    "speed",
+    "smooth",
+    "no_calibrate",
     "requests",
     "duration",
     "ramp_up",
@@ -94,14 +105,27 @@ pub(crate) struct LoadArgs {
     #[arg(long, short, value_name = "N,…", value_delimiter = ',', value_parser = count, conflicts_with = "rate")]
     pub concurrency: Vec<u64>,
     /// Open loop: this many requests a second, however slow the answers; a list makes a stage of each
-    #[arg(long, short, value_name = "R,…", value_delimiter = ',', value_parser = parse_rate, allow_negative_numbers = true)]
+    #[arg(long, short, value_name = "R,…", value_delimiter = ',', value_parser = parse_rate, allow_negative_numbers = true, group = "open")]
     pub rate: Vec<f64>,
     /// Gaps of an open loop: constant, poisson, or gamma:SHAPE (below 1 is burstier)
     #[arg(long, value_parser = parse_arrival, default_value = "poisson", requires = "rate", conflicts_with = "concurrency")]
     pub arrival: Arrival,
     /// Arrivals over this many in flight wait; the wait shows in send_lag
-    #[arg(long, value_name = "N", value_parser = count, requires = "rate", conflicts_with = "concurrency")]
+    #[arg(long, value_name = "N", value_parser = count, requires = "open", conflicts_with = "concurrency")]
     pub max_in_flight: Option<u64>,
+    /// Trace replay: requests of the recorded lengths at the recorded times (Mooncake jsonl, Azure csv, BurstGPT
+    /// csv); equal hash-id prefixes share their words, which a cold cache does not show: see --cache
+    #[arg(long, value_name = "FILE", group = "open", conflicts_with_all = ["concurrency", "prompt", "prompt_tokens", "dataset", "ramp_up"])]
+    pub trace: Option<String>,
+    /// The trace's format [default: told from its content]; guidellm is seconds where mooncake is milliseconds
+    #[arg(long, value_name = "F", requires = "trace")]
+    pub trace_format: Option<Format>,
+    /// So many times as fast as recorded; a list makes a stage of each [default: 1]
+    #[arg(long, value_name = "X,…", value_delimiter = ',', value_parser = parse_speed, requires = "trace")]
+    pub speed: Vec<f64>,
+    /// Spread the requests of one recorded instant evenly to the next one
+    #[arg(long, requires = "trace")]
+    pub smooth: bool,
     /// Requests of a stage
     #[arg(long, short = 'n', value_name = "N", value_parser = count)]
     pub requests: Option<u64>,
@@ -138,6 +162,13 @@ fn parse_rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= 1e7 => Ok(rate),
         _ => Err("it is requests a second, above 0, for instance 2 or 0.5".to_owned()),
+    }
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(speed) if speed > 0.0 && speed <= 1e6 => Ok(speed),
+        _ => Err("it is a factor above 0: 2 is twice as fast".to_owned()),
     }
 }
 

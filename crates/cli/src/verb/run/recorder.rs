@@ -126,6 +126,7 @@ impl Recorder<'_> {
         let (ramp, title) = match planned.load {
             Load::Closed { concurrency, ramp_up } => (ramp_up.0, format!("concurrency {concurrency}")),
             Load::Open { rate, .. } => (Nanos::ZERO, format!("{rate} requests/s")),
+            Load::Trace { speed, .. } => (Nanos::ZERO, format!("trace at speed {speed}")),
         };
         let number = stage + 1;
         self.line.begin(format!("stage {number}/{}: {title}", self.run.plan.stages.len()));

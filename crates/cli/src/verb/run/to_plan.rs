@@ -4,7 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use ttft_judge::Slo;
-use ttft_model::{CachePolicy, Client, Connections, Load, Nanos, Plan, Span, Stage, Stop};
+use ttft_model::{
+    CachePolicy, Calibration, Client, Connections, Lengths, Load, Nanos, Plan, Prompt, Span, Stage, Stop,
+    Workload,
+};
 
 use super::args::{Args, LoadArgs};
 use crate::usage;
@@ -38,6 +41,14 @@ fn from_file(args: &Args, path: &Path) -> anyhow::Result<Plan> {
     }
     if args.endpoint.api_key_env.is_some() || args.endpoint.api_key_file.is_some() {
         plan.endpoint.api_key = args.endpoint.api_key()?;
+    }
+    if args.endpoint.url.is_some() || args.endpoint.model.is_some() {
+        // Another server counts tokens in its own way.
+        for workload in &mut plan.workloads {
+            if matches!(workload.calibration, Calibration::Measured { .. }) {
+                workload.calibration = Calibration::Measure;
+            }
+        }
     }
     // What was redacted when the plan was written has to be given again.
     plan.endpoint.headers.retain(|header| header.value != ttft_store::redact::REDACTED);
@@ -83,9 +94,23 @@ fn from_flags(args: &Args) -> anyhow::Result<Plan> {
             workers: load.workers.map(|n| narrow(n, "--workers")).transpose()?,
             realtime: load.realtime,
         },
-        workloads: vec![args.prompt.workload(cache)?],
+        workloads: vec![workload(args, cache)?],
         stages: stages(load)?,
     })
+}
+
+fn workload(args: &Args, cache: CachePolicy) -> anyhow::Result<Workload> {
+    let mut workload = args.prompt.workload(cache)?;
+    if let Some(path) = &args.load.trace {
+        let format = args.load.trace_format.map(|format| format.name().to_owned());
+        workload.prompt = Prompt::Trace { path: path.clone(), format };
+        workload.output = workload.output.or(args.prompt.max_tokens.is_none().then_some(Lengths::Recorded));
+    }
+    let is_asked = args.load.trace.is_some() || args.prompt.prompt_tokens.is_some();
+    if is_asked && !args.no_calibrate {
+        workload.calibration = Calibration::Measure;
+    }
+    Ok(workload)
 }
 
 fn stages(load: &LoadArgs) -> anyhow::Result<Vec<Stage>> {
@@ -93,8 +118,20 @@ fn stages(load: &LoadArgs) -> anyhow::Result<Vec<Stage>> {
     let stop =
         Stop { requests: load.requests, duration: load.duration.or(nothing.then_some(DEFAULT_DURATION)) };
     let stage = |name: String, load: Load| Stage { name, workload: 0, load, stop };
+    let max_in_flight = load.max_in_flight.map(|n| narrow(n, "--max-in-flight")).transpose()?;
+    if let Some(path) = &load.trace {
+        // A trace has an end of its own.
+        let stop = Stop { requests: load.requests, duration: load.duration };
+        let format = load.trace_format.map(|format| format.name().to_owned());
+        let replay = |speed: f64| {
+            let (path, format, smooth) = (path.clone(), format.clone(), load.smooth);
+            let shape = Load::Trace { path, format, speed, smooth, max_in_flight };
+            Stage { stop, ..stage(format!("trace×{speed}"), shape) }
+        };
+        let speeds = if load.speed.is_empty() { &[1.0][..] } else { &load.speed };
+        return Ok(speeds.iter().copied().map(replay).collect());
+    }
     if !load.rate.is_empty() {
-        let max_in_flight = load.max_in_flight.map(|n| narrow(n, "--max-in-flight")).transpose()?;
         let open = |rate: &f64| {
             let shape = Load::Open { rate: *rate, arrival: load.arrival, max_in_flight };
             stage(format!("r{rate}"), shape)
@@ -131,10 +168,29 @@ fn check(plan: &Plan) -> anyhow::Result<()> {
             }
             _ => {}
         }
+        if let Load::Trace { path, format, speed, .. } = &stage.load {
+            let workload = &plan.workloads[stage.workload as usize];
+            if !(*speed > 0.0 && *speed <= 1e6) {
+                return bad(format!("--speed {speed} is no factor above 0"));
+            }
+            if workload.prompt != (Prompt::Trace { path: path.clone(), format: format.clone() }) {
+                return bad(format!("stage {} replays {path}, its workload does not", stage.name));
+            }
+            if workload.cache == CachePolicy::Warm {
+                return bad(
+                    "--cache warm does not go with --trace: as-is has the prefixes shared as recorded"
+                        .to_owned(),
+                );
+            }
+        }
         if stage.stop.requests == Some(0) {
             return bad("--requests 0 would send nothing".to_owned());
         }
-        if stage.stop.requests.is_none() && stage.stop.duration.is_none_or(|d| d.0 <= Nanos::ZERO) {
+        let has_an_end = matches!(stage.load, Load::Trace { .. });
+        if !has_an_end
+            && stage.stop.requests.is_none()
+            && stage.stop.duration.is_none_or(|d| d.0 <= Nanos::ZERO)
+        {
             return bad(format!("stage {} would never end: give it requests or a duration", stage.name));
         }
     }
