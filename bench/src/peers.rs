@@ -11,12 +11,18 @@ use crate::CLIENT_CPU;
 use crate::noise::children_cpu;
 use crate::pinned::Pinned;
 
+/// Where the tools leave their figures.
+const SGLANG_RESULT: &str = "result.jsonl";
+const SERVEBENCH_RESULT: &str = "requests.csv";
+
 /// A closed-loop load for any tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) streams: u64,
     pub(crate) requests: u64,
     pub(crate) tokens: u64,
+    /// Keep each request's own figures.
+    pub(crate) details: bool,
 }
 
 /// What one run of a tool took.
@@ -94,6 +100,29 @@ impl Peer {
         Ok(Cost { requests, wall, cpu: children_cpu()? - cpu })
     }
 
+    /// The times to first token in milliseconds that a run with details left in `folder`; `None` of a tool that
+    /// does not measure them.
+    pub(crate) fn reported_ttft(self, folder: &Path) -> anyhow::Result<Option<Vec<f64>>> {
+        match self {
+            Self::Sglang => {
+                let text = fs::read_to_string(folder.join(SGLANG_RESULT))?;
+                let result: serde_json::Value = serde_json::from_str(text.trim_end())?;
+                let seconds = result["ttfts"].as_array().context("sglang told no ttfts")?;
+                Ok(Some(seconds.iter().filter_map(|s| Some(s.as_f64()? * 1e3)).collect()))
+            }
+            Self::Servebench => {
+                let text = fs::read_to_string(folder.join(SERVEBENCH_RESULT))?;
+                let heading = text.lines().next().unwrap_or_default();
+                let column =
+                    heading.split(',').position(|name| name == "ttft_ms").context("no column ttft_ms")?;
+                Ok(Some(
+                    text.lines().skip(1).filter_map(|row| row.split(',').nth(column)?.parse().ok()).collect(),
+                ))
+            }
+            Self::Oha | Self::Wrk => Ok(None),
+        }
+    }
+
     fn command(self, load: Load, url: &str, folder: &Path) -> anyhow::Result<Command> {
         let chat = format!("{url}/v1/chat/completions");
         let [streams, requests, tokens] =
@@ -116,7 +145,10 @@ impl Peer {
                 command.args(["--random-output-len", &tokens, "--random-range-ratio", "1"]);
                 command.args(["--num-prompts", &requests, "--max-concurrency", &streams]);
                 command.args(["--warmup-requests", "0", "--worker-threads", "1", "--disable-tqdm"]);
-                command.args(["--output-file", "result.jsonl"]);
+                command.args(["--output-file", SGLANG_RESULT]);
+                if load.details {
+                    command.arg("--output-details");
+                }
             }
             Self::Servebench => {
                 fs::write(folder.join("prompts.txt"), format!("{prompt}\n"))?;
@@ -125,6 +157,9 @@ impl Peer {
                 command.args(["--concurrency", &streams, "--num-requests", &requests]);
                 command.args(["--prompts", "prompts.txt", "--output-len", &tokens]);
                 command.args(["--warmup", "0", "--no-gpu", "--seed", "1", "--out", "result.json"]);
+                if load.details {
+                    command.args(["--csv-requests", SERVEBENCH_RESULT]);
+                }
             }
             Self::Oha => {
                 fs::write(folder.join("body.json"), body)?;

@@ -24,9 +24,9 @@ pub(crate) struct Args {
 }
 
 /// One-token answers on 64 connections.
-const REQUESTS: Load = Load { streams: 64, requests: 100_000, tokens: 1 };
+const REQUESTS: Load = Load { streams: 64, requests: 100_000, tokens: 1, details: false };
 /// Long answers on 16 connections, as fast as the socket takes them.
-const EVENTS: Load = Load { streams: 16, requests: 640, tokens: 2_000 };
+const EVENTS: Load = Load { streams: 16, requests: 640, tokens: 2_000, details: false };
 
 /// What one tool took for one load, start-up and end left out by taking away a run of one round.
 #[derive(Debug, Serialize)]

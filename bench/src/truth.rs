@@ -1,6 +1,5 @@
 //! The engine's log of what really happened.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,6 +11,8 @@ use ttft_model::RequestId;
 /// One request as the engine knows it, in nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Truth {
+    /// The id that the client sent, if it sent one like ours.
+    pub(crate) id: Option<RequestId>,
     /// The kernel's stamp of the segment that completed the request.
     pub(crate) arrival_ns: i64,
     /// Just before the first token was written.
@@ -32,14 +33,15 @@ struct Line {
     first_write_ns: Option<i64>,
 }
 
-/// The requests that got a token, by id.
-pub(crate) fn read(path: &Path) -> anyhow::Result<HashMap<RequestId, Truth>> {
+/// The requests that got a token.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<Truth>> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut found = HashMap::new();
+    let mut found = Vec::new();
     for line in BufReader::new(file).lines() {
         let line: Line = serde_json::from_str(&line?).context("the truth log has a line that is none")?;
-        if let (Ok(id), Some(first_write_ns)) = (line.request_id.parse(), line.first_write_ns) {
-            found.insert(id, Truth { arrival_ns: line.arrival_ns, first_write_ns });
+        if let Some(first_write_ns) = line.first_write_ns {
+            let id = line.request_id.parse().ok();
+            found.push(Truth { id, arrival_ns: line.arrival_ns, first_write_ns });
         }
     }
     Ok(found)

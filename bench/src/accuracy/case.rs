@@ -15,16 +15,16 @@ pub(crate) const TTFT_MS: f64 = 200.0;
 
 /// The load of one case.
 pub(crate) struct Case {
-    streams: u64,
-    per_s: u64,
+    pub(super) streams: u64,
+    pub(super) per_s: u64,
     /// Output tokens of a request: fewer at a slow pace, so that every case ends soon.
-    tokens: u64,
+    pub(super) tokens: u64,
     /// Requests of each stream, one after the other.
-    rounds: u64,
+    pub(super) rounds: u64,
     /// Processes that burn the client's core meanwhile.
-    spinners: usize,
+    pub(super) spinners: usize,
     /// A connection for each request, whose making is inside `ttft`.
-    new_connections: bool,
+    pub(super) new_connections: bool,
 }
 
 /// The last one is beyond what one core can do, on purpose.
@@ -102,7 +102,7 @@ pub(crate) fn measure(case: &Case) -> anyhow::Result<Row> {
         client_cpu_percent: client.cpu_percent,
         verdict: client.verdict.name(),
         reasons: client.reasons,
-        engine_late: Spread::of(truth.values().map(|truth| truth.ttft_ns() - (TTFT_MS * 1e6) as i64)),
+        engine_late: Spread::of(truth.iter().map(|truth| truth.ttft_ns() - (TTFT_MS * 1e6) as i64)),
         events_per_s: stage.windows.steady.output_tokens_per_s,
         noise,
     })

@@ -25,12 +25,14 @@ pub(crate) struct Joined {
 }
 
 /// The requests of the run that ended well and that the engine knows.
-pub(crate) fn join(records: RequestReader, truth: &HashMap<RequestId, Truth>) -> anyhow::Result<Vec<Joined>> {
+pub(crate) fn join(records: RequestReader, truth: &[Truth]) -> anyhow::Result<Vec<Joined>> {
+    let by_id: HashMap<RequestId, Truth> =
+        truth.iter().filter_map(|truth| Some((truth.id?, *truth))).collect();
     let mut joined = Vec::new();
     for record in records {
         let record = record?;
         if let (Outcome::Ok, Some(first), Some(truth)) =
-            (record.outcome(), record.answer.first_token, truth.get(&record.id))
+            (record.outcome(), record.answer.first_token, by_id.get(&record.id))
         {
             joined.push(compare(&record, first, *truth));
         }
