@@ -171,6 +171,8 @@ impl Fallen {
 #[cfg(test)]
 #[allow(clippy::float_cmp, reason = "the arithmetic of these numbers is exact")]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn grown(before: &str, after: &str) -> Growth {
@@ -222,6 +224,23 @@ mod tests {
             "process_start_time_seconds 1000\na_total 8\n",
         );
         assert!(growth.other_process && !growth.reset);
+    }
+
+    proptest! {
+        #[test]
+        fn growth_is_never_negative(
+            before in prop::collection::vec((0_u8..4, 0_u8..3, 0_u32..100), 1..20),
+            after in prop::collection::vec((0_u8..4, 0_u8..3, 0_u32..100), 1..20),
+        ) {
+            let page = |rows: Vec<(u8, u8, u32)>| {
+                let line = |(name, label, value)| format!("c{name}_total{{engine=\"{label}\"}} {value}\n");
+                rows.into_iter().map(line).collect::<Vec<_>>().concat()
+            };
+            let growth = grown(&page(before), &page(after));
+            for series in growth.page.series.values().flatten() {
+                prop_assert!(series.value >= 0.0);
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use proptest::prelude::*;
 use serde_json::Value;
 use ttft_sources::{Catalogue, Page, differences};
 
@@ -37,6 +38,41 @@ fn read(pages: &[PathBuf]) -> Value {
 
 fn expectation(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// All pages that are at hand.
+fn all_pages() -> Vec<Vec<u8>> {
+    let folders = entries(&root().join("engines")).into_iter().map(|engine| engine.join("samples"));
+    let files = folders.flat_map(|folder| entries(&folder));
+    files
+        .filter(|file| file.extension().is_some_and(|end| end == "prom"))
+        .map(|file| std::fs::read(file).unwrap())
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn damaged_pages_are_survived(
+        pick in any::<prop::sample::Index>(),
+        cut in any::<prop::sample::Index>(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),
+    ) {
+        let pages = all_pages();
+        let whole = pick.get(&pages);
+        let mut bytes = whole.clone();
+        for (at, byte) in edits {
+            *at.get_mut(&mut bytes) = byte;
+        }
+        bytes.truncate(cut.index(bytes.len()) + 1);
+        if let Ok(page) = Page::parse(&bytes) {
+            let catalogue = Catalogue::builtin().unwrap();
+            let whole = Page::parse(whole).unwrap();
+            serde_json::to_value(catalogue.read(&page)).unwrap();
+            serde_json::to_value(catalogue.read_window(&whole, &page, Some(1.0))).unwrap();
+            serde_json::to_value(catalogue.read_window(&page, &whole, None)).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use ttft_sources::differences;
 
 use crate::home::{Home, finish, signal, wait_for};
 use crate::raw_server::{answer, serve};
+use crate::sim::Sim;
 
 /// The pages of the crate that reads them: there is one copy.
 fn pages(of: &str) -> Vec<PathBuf> {
@@ -145,6 +146,25 @@ fn a_server_its_redirect_and_a_packed_page() {
     let read = home.ttft(&format!("metrics {url} --json")).expect(0).json();
     assert_eq!((&read["engine"], &read["running"]), (&"vllm".into(), &3.into()));
     assert_eq!(read["source"], format!("{url}/metrics"));
+}
+
+#[test]
+fn the_simulated_engine_counts_what_was_asked() {
+    let home = Home::new();
+    let sim = Sim::start(&home, "");
+    let page = home.ttft(&format!("metrics {} --json", sim.url)).expect(0).json();
+    assert_eq!((&page["engine"], &page["ttft"]["count"]), (&"vllm".into(), &0.into()));
+    assert_eq!(page["ttft"]["mean_s"], Value::Null, "nothing is no mean of zero");
+    home.ttft(&format!("run {}/v1 -c 1 -n 5 --warmup 0 --max-tokens 8 --ignore-eos --out r", sim.url))
+        .expect(0);
+    let page = home.ttft(&format!("metrics {}/v1 --json", sim.url)).expect(0).json();
+    let client = home.stage("r")["latency_ms"]["ttft"]["mean"].as_f64().unwrap() / 1e3;
+    let server = page["ttft"]["mean_s"].as_f64().unwrap();
+    assert!(
+        0.0 < server && server <= client,
+        "the client sees what the server does, and its way: {server} {client}"
+    );
+    assert!(page["requests_finished_ok"].as_u64().unwrap() >= 5);
 }
 
 #[test]
