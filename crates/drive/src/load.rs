@@ -1,5 +1,6 @@
 //! The shapes of load: users that wait for their answers, and arrivals, made up or recorded, that do not.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,7 +9,13 @@ use ttft_model::{Load, Nanos};
 
 use crate::Arrivals;
 use crate::stage_job::StageJob;
-use crate::worker::Worker;
+use crate::worker::{Prepared, Worker};
+
+/// Most requests of a worker that are made before they are due, how long before at most, and when there is no time
+/// left to make another one first.
+const AHEAD: usize = 32;
+const HORIZON: Nanos = Nanos::from_millis(100);
+const MARGIN: Nanos = Nanos::from_millis(1);
 
 /// Runs this worker's part of a stage that starts at `start`, until its last request has ended.
 pub(crate) async fn run_load(worker: &Rc<Worker>, job: &Arc<StageJob>, start: Nanos) {
@@ -122,11 +129,35 @@ impl OpenLoop {
             .zip(self.offsets)
             .map(|(number, offset)| (number, self.start + offset))
             .take_while(|(_, due)| self.deadline.is_none_or(|deadline| *due < deadline))
-            .filter(|(number, _)| number % count == index);
-        while let Some((number, due)) = arrivals.next() {
+            .filter(|(number, _)| number % count == index)
+            .peekable();
+        let mut ahead: VecDeque<Prepared> = VecDeque::new();
+        loop {
+            // What is due soon is made before it is due: a long prompt delays no start.
+            while ahead.len() < AHEAD
+                && let Some((number, due)) = arrivals.peek().copied()
+            {
+                let now = mono_now();
+                if due > now + HORIZON {
+                    if !ahead.is_empty() {
+                        break;
+                    }
+                    tokio::select! {
+                        biased;
+                        () = worker.alarm.until(due - HORIZON) => {}
+                        () = worker.stop.ending() => break,
+                    }
+                }
+                if ahead.front().is_some_and(|first| first.due() < now + MARGIN) {
+                    break;
+                }
+                arrivals.next();
+                ahead.push_back(worker.make(&job, number, due));
+            }
+            let Some(prepared) = ahead.pop_front() else { break };
             tokio::select! {
                 biased;
-                () = worker.alarm.until(due) => {}
+                () = worker.alarm.until(prepared.due()) => {}
                 () = worker.stop.ending() => break,
             }
             let place = match &job.places {
@@ -135,7 +166,7 @@ impl OpenLoop {
                     () = worker.stop.ending() => break,
                     // What found no place in time is not sent behind the stage's end.
                     () = over.as_mut() => {
-                        job.gave_up(1 + arrivals.count() as u64);
+                        job.gave_up((1 + ahead.len() + arrivals.count()) as u64);
                         break;
                     }
                     place = places.clone().acquire_owned() => place.ok(),
@@ -148,7 +179,7 @@ impl OpenLoop {
                 if one.stop.is_ending() {
                     return;
                 }
-                one.request(&job, &pool, number, due).await;
+                one.send(&job, &pool, prepared).await;
                 drop(place);
             });
         }

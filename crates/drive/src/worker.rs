@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use ttft_dialect::Options;
 use ttft_kernel::{mono_now, request_realtime, set_timer_slack, thread_cpu_now};
 use ttft_model::{Connections, Nanos, Outcome, Record};
-use ttft_wire::{Pool, open};
+use ttft_wire::{Pool, Request, open};
 
 use crate::alarm::Alarm;
 use crate::attempt::{Lane, attempt, blank};
@@ -147,6 +147,20 @@ async fn flush_often(worker: Rc<Worker>) {
     }
 }
 
+/// A request that is ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    record: Record,
+    request: Request,
+}
+
+impl Prepared {
+    /// When the load shape wants it to start.
+    pub(crate) fn due(&self) -> Nanos {
+        self.record.phases.scheduled
+    }
+}
+
 impl Worker {
     fn new(parts: WorkerParts) -> io::Result<Self> {
         Ok(Self {
@@ -220,8 +234,12 @@ impl Worker {
         number: u64,
         scheduled: Nanos,
     ) -> Ended {
-        job.entered();
-        self.progress.started.fetch_add(1, Ordering::Relaxed);
+        let prepared = self.make(job, number, scheduled);
+        self.send(job, pool, prepared).await
+    }
+
+    /// Makes request number `number` of a stage, which takes longer the longer its prompt is.
+    pub(crate) fn make(&self, job: &StageJob, number: u64, scheduled: Nanos) -> Prepared {
         let mut record = blank(scheduled, &mut *self.random.borrow_mut());
         record.stage = job.index;
         record.workload = job.workload;
@@ -230,6 +248,14 @@ impl Worker {
         record.warmup = job.warmup;
         let request =
             job.maker.make(&self.lane.dialect, number, record.id, &record.trace, &mut self.room.borrow_mut());
+        Prepared { record, request }
+    }
+
+    /// Sends a request that is ready and keeps its record. Returns when its answer ended.
+    pub(crate) async fn send(&self, job: &StageJob, pool: &Rc<Pool>, prepared: Prepared) -> Ended {
+        let Prepared { mut record, request } = prepared;
+        job.entered();
+        self.progress.started.fetch_add(1, Ordering::Relaxed);
         let cancelled = std::pin::pin!(self.cancel.notified());
         attempt(&self.lane, pool, &request, cancelled, Options { keep_text: false }, &mut record).await;
         job.left();
