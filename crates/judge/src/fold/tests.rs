@@ -352,6 +352,21 @@ fn an_open_loop_that_was_not_kept() {
 }
 
 #[test]
+fn a_replay_is_judged_as_an_open_loop_without_a_rate() {
+    let trace = |max| {
+        move |run: &mut Run| {
+            let (path, format) = ("trace.csv".to_owned(), None);
+            run.plan.stages[0].load =
+                Load::Trace { path, format, speed: 2.0, smooth: false, max_in_flight: max };
+        }
+    };
+    let lag = |by: i64| move |r: &mut Record| r.phases.scheduled = r.phases.started - at(by);
+    assert_eq!(verdict(lag(0), trace(None)).0, Verdict::Ok);
+    says(verdict(lag(20), trace(None)), Verdict::Invalid, "20.0 ms after they were due");
+    says(verdict(lag(20), trace(Some(2))), Verdict::Suspect, "read ttft_scheduled");
+}
+
+#[test]
 fn the_rest_of_the_clients_troubles() {
     let cpu = |ns: i64| move |run: &mut Run| run.stages[0].worker_cpu_ns = vec![ns, 0];
     says(verdict(|_| {}, cpu(9_000_000_000)), Verdict::Suspect, "90 % of its core");
