@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 use ttft_model::ApiKey;
-use ttft_sources::{Catalogue, Engine, Page, Reading};
+use ttft_sources::{Catalogue, Engine, Reading};
 
-use self::source::{Kind, Source, Unreadable};
+use self::source::{Fetcher, Kind, Source, Unreadable};
 use crate::exit::{self, Exit};
 use crate::{output, usage};
 
@@ -103,41 +103,48 @@ struct Outcome {
 /// Reads pages, once or each second.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let catalogue = args.catalogue()?;
-    let fetcher = source::Fetcher::new(args)?;
+    let fetcher = Fetcher::new(args)?;
     let sources = args.sources.iter().map(|text| Source::parse(text)).collect::<anyhow::Result<Vec<_>>>()?;
     if args.watch {
         return watch::run(&catalogue, &fetcher, &sources, args);
     }
-    let before = args.from.as_ref().map(|file| Source::file(file)).or_else(|| match sources.as_slice() {
-        [first, second] if first.kind == Kind::File && second.kind == Kind::File => Some(first.clone()),
-        _ => None,
-    });
-    let outcomes = match (before, sources.as_slice()) {
-        (Some(before), [.., after]) if sources.len() == 1 || args.from.is_none() => {
-            let name = format!("{} → {}", before.name, after.name);
-            vec![Outcome { name, read: window(&catalogue, &fetcher, &before, after) }]
-        }
+    let outcomes = match (&args.from, sources.as_slice()) {
+        (Some(from), [after]) => vec![window(&catalogue, &fetcher, &Source::file(from), after)],
         (Some(_), _) => return Err(usage(anyhow!("--from goes with one source"))),
-        (None, sources) => sources
-            .iter()
-            .map(|source| {
-                let read = fetcher.page(source).map(|scrape| catalogue.read(&scrape.page));
-                Outcome { name: source.name.clone(), read }
-            })
-            .collect(),
+        (None, [first, second]) if first.kind == Kind::File && second.kind == Kind::File => {
+            two_files(&catalogue, &fetcher, first, second)
+        }
+        (None, sources) => sources.iter().map(|source| once(&catalogue, &fetcher, source)).collect(),
     };
     show(&outcomes, args.json)
 }
 
-/// Two scrapes as a window; an error names the page that it is of.
-fn window(
-    catalogue: &Catalogue,
-    fetcher: &source::Fetcher,
-    before: &Source,
-    after: &Source,
-) -> anyhow::Result<Reading> {
-    let page = |source: &Source| -> anyhow::Result<Page> { Ok(fetcher.page(source)?.page) };
-    Ok(catalogue.read_window(&page(before)?, &page(after)?, None))
+/// One page by itself.
+fn once(catalogue: &Catalogue, fetcher: &Fetcher, source: &Source) -> Outcome {
+    let read = fetcher.page(source).map(|scrape| catalogue.read(&scrape.page));
+    Outcome { name: source.name.clone(), read }
+}
+
+/// Two scrapes of one server as a window.
+fn window(catalogue: &Catalogue, fetcher: &Fetcher, before: &Source, after: &Source) -> Outcome {
+    let name = format!("{} → {}", before.name, after.name);
+    let page = |source: &Source| match fetcher.page(source) {
+        Ok(scrape) => Ok(scrape.page),
+        Err(error) => Err(error.context(source.name.clone())),
+    };
+    let both = page(before).and_then(|before| Ok((before, page(after)?)));
+    Outcome { name, read: both.map(|(before, after)| catalogue.read_window(&before, &after, None)) }
+}
+
+/// Two files are two scrapes of one server, unless they are of different engines.
+fn two_files(catalogue: &Catalogue, fetcher: &Fetcher, first: &Source, second: &Source) -> Vec<Outcome> {
+    let apart = [once(catalogue, fetcher, first), once(catalogue, fetcher, second)];
+    let engine = |outcome: &Outcome| outcome.read.as_ref().ok().and_then(|reading| reading.engine.clone());
+    if apart.iter().all(|outcome| outcome.read.is_ok()) && engine(&apart[0]) == engine(&apart[1]) {
+        vec![window(catalogue, fetcher, first, second)]
+    } else {
+        apart.into()
+    }
 }
 
 fn show(outcomes: &[Outcome], json: bool) -> anyhow::Result<Exit> {

@@ -176,6 +176,12 @@ fn several_sources_are_no_window() {
     let read = home.ttft(&format!("metrics {url} gpu.prom --json")).expect(0).json();
     assert_eq!(read["sources"][0]["engine"], "vllm");
     assert_eq!(read["sources"][1]["gpu_util_percent"], 50);
+    // Nor are two files of different engines.
+    let read = home.ttft("metrics vllm.prom gpu.prom --json").expect(0).json();
+    assert_eq!(read["sources"][1]["engine"], "dcgm-exporter");
+    home.write("page.html", "<html>");
+    let done = home.ttft("metrics vllm.prom --from page.html").expect(3);
+    assert!(done.err.contains("page.html: the page is HTML"), "{done}");
     // One that fails does not take the others with it.
     let done = home.ttft("metrics vllm.prom http://127.0.0.1:9 gpu.prom --json").expect(0);
     assert!(done.json()["sources"][1]["error"].as_str().unwrap().contains("127.0.0.1:9"), "{done}");
