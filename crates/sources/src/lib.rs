@@ -10,6 +10,7 @@
 
 mod canonical;
 mod catalogue;
+mod doubts;
 mod engine;
 mod error;
 mod expect;

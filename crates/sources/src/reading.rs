@@ -7,6 +7,7 @@ use serde::ser::SerializeMap;
 use serde_json::Value;
 
 use crate::canonical::{Shape, names};
+use crate::doubts::doubts;
 use crate::engine::{Engine, Part, Role, Rule, Source};
 use crate::histogram::{Distribution, Histogram, PROBABILITIES, Quantile};
 use crate::page::{Format, Kind, Labels, Page};
@@ -146,6 +147,7 @@ pub(crate) fn read(
         reading.from.insert(name, found.from);
     }
     rates_of_window(engine, growth, &mut reading);
+    reading.marks.extend(doubts(&reading));
     if engine.role == Role::Accelerator {
         devices(engine, page, &mut reading);
     }
