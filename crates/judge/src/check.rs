@@ -22,6 +22,10 @@ pub struct CheckContext {
     pub model: Option<String>,
     /// The models that the endpoint lists; `None` if it lists none.
     pub models: Option<Vec<String>>,
+    /// The dialect that the answer was read as.
+    pub dialect: String,
+    /// The dialect that it looks like, if it looks like one.
+    pub looks_like: Option<String>,
     /// Usage was asked for, as far as the dialect has a way to ask.
     pub usage_asked: bool,
 }
@@ -40,6 +44,7 @@ const BUFFERING_REMEDY: &str = "look for a proxy or gateway that buffers (nginx:
 /// Everything to say of that request, in the order in which it ran.
 pub fn findings(record: &Record, context: &CheckContext) -> Vec<Finding> {
     let mut all = vec![outcome(record)];
+    all.extend(other_dialect(record, context));
     let answered = record.status.is_some();
     if answered {
         all.extend([key(record, context), Some(version(record)), server(context)].into_iter().flatten());
@@ -213,6 +218,15 @@ fn malformed(r: &Record) -> Option<Finding> {
     (n > 0).then(|| {
         Finding::new(Level::Warn, format!("{n} events are not valid for this dialect and were skipped"))
             .remedy("check --dialect; `ttft decode` shows the stream event by event")
+    })
+}
+
+/// A dialect that extends another is often told as that one: only an answer that was not understood says something.
+fn other_dialect(r: &Record, context: &CheckContext) -> Option<Finding> {
+    let like = context.looks_like.as_ref().filter(|like| **like != context.dialect)?;
+    r.answer.first_token.is_none().then(|| {
+        Finding::new(Level::Bad, format!("the answer looks like the dialect {like}, not {}", context.dialect))
+            .remedy(format!("try --dialect {like}"))
     })
 }
 

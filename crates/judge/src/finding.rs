@@ -29,12 +29,15 @@ pub struct Finding {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// The figures behind it for machines: with and without what it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<serde_json::Value>,
 }
 
 impl Finding {
     /// A claim alone.
     pub fn new(level: Level, what: impl Into<String>) -> Self {
-        Self { level, what: what.into(), evidence: None, remedy: None }
+        Self { level, what: what.into(), evidence: None, remedy: None, effect: None }
     }
 
     /// With the figures behind it.
@@ -48,6 +51,13 @@ impl Finding {
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// With its figures for machines.
+    #[must_use]
+    pub fn effect(mut self, effect: serde_json::Value) -> Self {
+        self.effect = Some(effect);
         self
     }
 }

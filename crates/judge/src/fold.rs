@@ -6,14 +6,17 @@ use ttft_model::{ErrorClass, Nanos, Outcome, Plan, Record, Run, Stage, StageWind
 
 use crate::client::{ClientFold, Context};
 use crate::distribution::Independence;
+use crate::experience::{Deadlines, ExperienceFold};
 use crate::goodput::GoodFold;
+use crate::knee::Evidence;
 use crate::metrics::{GAP_METRICS, METRICS};
+use crate::series::Series;
 use crate::stream::StreamFold;
 use crate::summary::{
     FailureGroup, Requests, StageSummary, Summary, Throughput, TokenCounts, Tokens, WindowChoice, Windows,
 };
 use crate::window::Flow;
-use crate::{Distribution, Error, Samples, Slo, metrics};
+use crate::{Distribution, Error, Samples, Slo, drift, knee, metrics};
 
 /// Different messages remembered for each class of error; more are counted but not told apart.
 const MESSAGES: usize = 64;
@@ -44,7 +47,13 @@ impl<'a> RunFold<'a> {
 
     /// The summary.
     pub fn finish(self) -> Summary {
-        Summary::new(self.run, self.stages.into_iter().map(StageFold::finish).collect())
+        let (stages, evidence): (Vec<_>, Vec<_>) =
+            self.stages.into_iter().map(StageFold::finish_with_evidence).unzip();
+        let mut summary = Summary::new(self.run, stages);
+        summary.knee = knee::find(&summary.stages, &evidence);
+        let found = summary.stages.iter().zip(&evidence).filter_map(|(s, e)| drift::find(s, &e.points));
+        summary.contamination = found.collect();
+        summary
     }
 }
 
@@ -57,6 +66,7 @@ pub struct StageFold<'a> {
     workload: &'a Workload,
     window: &'a StageWindow,
     slos: Vec<Slo>,
+    deadlines: Deadlines,
     last: Nanos,
     warmup: u64,
     outcomes: BTreeMap<Outcome, u64>,
@@ -85,6 +95,8 @@ struct Latencies {
     reasoning: Count,
     sources: BTreeMap<&'static str, u64>,
     stream: StreamFold,
+    experience: ExperienceFold,
+    series: Series,
 }
 
 /// Tokens of one kind.
@@ -124,6 +136,7 @@ impl<'a> StageFold<'a> {
             inside: Latencies::default(),
             outside: Latencies::default(),
             client: ClientFold::default(),
+            deadlines: Deadlines::of(&slos),
             slos,
         }))
     }
@@ -147,7 +160,7 @@ impl<'a> StageFold<'a> {
         }
         let latencies = if inside { &mut self.inside } else { &mut self.outside };
         match r.outcome() {
-            Outcome::Ok => latencies.push(r),
+            Outcome::Ok => latencies.push(r, &self.deadlines),
             Outcome::Cancelled => {}
             _ => latencies.failed += 1,
         }
@@ -155,6 +168,11 @@ impl<'a> StageFold<'a> {
 
     /// The stage's summary.
     pub fn finish(self) -> StageSummary {
+        self.finish_with_evidence().0
+    }
+
+    /// The stage's summary, and what a look at several stages needs beside it.
+    fn finish_with_evidence(self) -> (StageSummary, Evidence) {
         let (window, reason) = self.choose();
         let start = self.window.start;
         let mut windows = Windows {
@@ -165,11 +183,15 @@ impl<'a> StageFold<'a> {
         let mut whole = self.outside;
         whole.merge(&self.inside);
         windows.whole.latency_ms = whole.only(&BESIDE);
-        let (latencies, figures, good) = match window {
+        let (mut latencies, figures, good) = match window {
             WindowChoice::Steady => (self.inside, &windows.steady, self.good_steady),
             WindowChoice::Whole => (whole, &windows.whole, self.good_whole),
         };
         let latency_ms = latencies.all();
+        let experience = latencies.experience.finish(&self.deadlines);
+        let ttft = METRICS.iter().position(|metric| metric.name == "ttft");
+        let ttft = ttft.and_then(|at| latencies.metrics.get(at)).cloned().unwrap_or_default();
+        let evidence = Evidence { ttft, points: std::mem::take(&mut latencies.series).finish() };
         let median = |metric: &str| latency_ms.get(metric).and_then(|d| d.p50);
         let throughput = Throughput {
             requests_per_s: figures.requests_per_s,
@@ -203,6 +225,7 @@ impl<'a> StageFold<'a> {
             throughput,
             tokens,
             goodput: crate::Goodput::default(),
+            experience,
             stream,
             client,
             server: serde_json::Map::new(),
@@ -210,7 +233,7 @@ impl<'a> StageFold<'a> {
             windows,
         };
         summary.goodput = good.finish(&self.slos, &summary, window_s);
-        summary
+        (summary, evidence)
     }
 
     /// The steady window, unless too little happened in it.
@@ -252,7 +275,7 @@ impl<'a> StageFold<'a> {
 }
 
 impl Latencies {
-    fn push(&mut self, r: &Record) {
+    fn push(&mut self, r: &Record, deadlines: &Deadlines) {
         self.requests += 1;
         self.metrics.resize_with(METRICS.len(), Samples::default);
         for (metric, samples) in METRICS.iter().zip(&mut self.metrics) {
@@ -275,6 +298,8 @@ impl Latencies {
         self.reasoning.push(usage.reasoning);
         *self.sources.entry(r.token_source.name()).or_default() += 1;
         self.stream.push(r);
+        self.experience.push(r, deadlines);
+        self.series.push(r);
     }
 
     fn merge(&mut self, other: &Self) {
@@ -301,6 +326,8 @@ impl Latencies {
             *self.sources.entry(source).or_default() += n;
         }
         self.stream.merge(&other.stream);
+        self.experience.merge(&other.experience);
+        self.series.merge(&other.series);
     }
 
     fn all(&self) -> BTreeMap<String, Distribution> {

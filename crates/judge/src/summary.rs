@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ttft_model::{CachePolicy, ErrorClass, Load, Run, StampSource};
 
-use crate::{Client, Distribution, Finding, Goodput, Stream, WindowFigures};
+use crate::{Client, Distribution, Experience, Finding, Goodput, Knee, Stream, WindowFigures};
 
 /// The schema's name.
 pub const SCHEMA: &str = "ttft.summary/1";
@@ -20,9 +20,9 @@ pub struct Summary {
     pub run: RunHead,
     /// One entry a stage.
     pub stages: Vec<StageSummary>,
-    /// The knees of a sweep; filled by whoever looks for them.
+    /// The knees of a sweep.
     #[serde(default)]
-    pub knee: Map<String, Value>,
+    pub knee: Knee,
     /// Why TTFT is what it is.
     #[serde(default)]
     pub diagnosis: Vec<Finding>,
@@ -38,7 +38,7 @@ impl Summary {
             schema: SCHEMA.to_owned(),
             run: RunHead::new(run),
             stages,
-            knee: Map::new(),
+            knee: Knee::default(),
             diagnosis: Vec::new(),
             contamination: Vec::new(),
         }
@@ -153,6 +153,9 @@ pub struct StageSummary {
     pub tokens: Tokens,
     /// How the stage did against the objectives.
     pub goodput: Goodput,
+    /// What a person at the other end would notice of the streams.
+    #[serde(default)]
+    pub experience: Experience,
     /// What the streams were like.
     pub stream: Stream,
     /// Whether the client itself can be trusted.

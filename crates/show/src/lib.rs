@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod escape;
+mod experience;
 mod findings;
 #[cfg(test)]
 mod gallery;
+mod knee;
 mod number;
 mod rosetta;
 mod stage;

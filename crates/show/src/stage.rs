@@ -4,6 +4,7 @@ use ttft_judge::{Client, Distribution, Requests, StageSummary, Verdict, WindowCh
 use ttft_model::{Arrival, CachePolicy, Load};
 
 use crate::escape::{escape, escape_to};
+use crate::experience;
 use crate::number::{Unit, count, figures, percent, plural, time};
 use crate::style::{Ink, Style, wrap};
 use crate::summary::is_open;
@@ -42,7 +43,7 @@ pub(crate) fn alone(stage: &StageSummary, style: Style, marks: &mut Marks) -> St
     let mut out = head(stage, style);
     for part in [
         table(stage, style, marks),
-        rates(stage, style),
+        rates(stage, style) + &experience::line(stage, style),
         failures(&stage.requests, style),
         client(&stage.client, style),
         notes(stage, style),
@@ -63,6 +64,7 @@ pub(crate) fn remarks(stage: &StageSummary, style: Style) -> String {
     if stage.client.verdict != Verdict::Ok {
         parts.push(indent(&client(&stage.client, narrower(style))));
     }
+    parts.push(indent(&experience::remark(stage, narrower(style))));
     parts.push(indent(&notes(stage, narrower(style))));
     let text: String = parts.concat();
     if text.is_empty() { text } else { format!("{}\n{text}", style.paint(Ink::Strong, &escape(&stage.name))) }

@@ -9,7 +9,7 @@ use crate::number::{count, figures, percent, time};
 use crate::stage::{self, Marks};
 use crate::style::{Ink, Style, wrap};
 use crate::table::{Align, Cell, Table};
-use crate::{escape, findings_text};
+use crate::{escape, findings_text, knee};
 
 /// The whole summary: head, figures, objectives, what is wrong with them, footnotes.
 pub fn summary_text(summary: &Summary, style: &Style) -> String {
@@ -29,6 +29,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         [only] => parts.push(objectives(only, style)),
         many => parts.push(objectives_of_all(many, style)),
     }
+    parts.push(knee::text(&summary.knee, style));
     for (title, findings) in
         [("why TTFT is what it is", &summary.diagnosis), ("contamination", &summary.contamination)]
     {

@@ -382,3 +382,38 @@ fn the_rest_of_the_clients_troubles() {
     let client = fold(&run(2, &[]), &records).client;
     says((client.verdict, client.reasons.join("\n")), Verdict::Invalid, "20 requests failed");
 }
+
+#[test]
+fn slow_first_requests_are_told_with_their_effect() {
+    let run = run(2, &[]);
+    let mut records = steady_load();
+    for (i, r) in records.iter_mut().enumerate() {
+        // Never two alike.
+        let jitter = Nanos((i as i64 * 7_919 % 101) * 10_000);
+        let slow = if r.phases.started < at(2000) { at(150) } else { Nanos(0) };
+        let stamp = Stamp::user(r.answer.first_token.unwrap().at() + jitter + slow);
+        r.answer.first_token = Some(stamp);
+        r.seq = i as u64;
+    }
+    let mut fold = RunFold::new(&run).unwrap();
+    for r in &records {
+        fold.push(r);
+    }
+    let summary = fold.finish();
+    assert_eq!(summary.contamination.len(), 1, "{:?}", summary.contamination);
+    let effect = summary.contamination[0].effect.as_ref().unwrap();
+    assert_eq!(effect["kind"], "cold_start");
+    assert_eq!(effect["requests"], 20, "two users, from 1 s to 2 s");
+    let p95 = |of: &str| effect["ttft_ms"][of]["p95"].as_f64().unwrap();
+    assert!(p95("with") > 150.0 && p95("without") < 50.0, "{effect}");
+    assert!(summary.knee.reason.starts_with("no sweep"), "{:?}", summary.knee);
+}
+
+#[test]
+fn an_even_stream_is_a_good_experience() {
+    let stage = fold(&run(2, &["ttft_p95<100ms", "tpot<10ms"]), &steady_load());
+    let seen = stage.experience;
+    assert_eq!((seen.stalls.n, seen.stalls.stalls, seen.reader.waiting_share), (162, 0, Some(0.0)));
+    assert_eq!((seen.fluidity.first_token_ms, seen.fluidity.token_ms), (100.0, 10.0));
+    assert_eq!((seen.fluidity.fluid_share, seen.fluidity.excluded), (Some(1.0), 0));
+}
