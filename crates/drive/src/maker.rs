@@ -115,7 +115,8 @@ impl RequestMaker {
             None if max_tokens == self.spec.max_tokens => self.template.fill(text),
             None => dialect.template(&RequestSpec { max_tokens, ..self.spec.clone() }).fill(text),
             Some(messages) => {
-                let messages = if self.salted { salted(messages, &id_text) } else { messages.clone() };
+                let messages =
+                    if self.salted { salted(messages.into_owned(), &id_text) } else { messages.into_owned() };
                 let prompt = Prompt::Messages(messages);
                 dialect.request_body(&RequestSpec { prompt, max_tokens, ..self.spec.clone() })
             }
@@ -150,16 +151,16 @@ fn headers(dialect: &Dialect, endpoint: &Endpoint, key: Option<&str>) -> Result<
     let own = endpoint.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
     for (name, value) in fixed.into_iter().chain(dialect.headers(key)).chain(own) {
         let parsed = HeaderName::try_from(&name).map_err(|e| MakeError::HeaderName(name.clone(), e))?;
+        let secret = key.is_some_and(|key| value.contains(key));
         let mut value = HeaderValue::try_from(value).map_err(|e| MakeError::HeaderValue(name, e))?;
-        value.set_sensitive(parsed == http::header::AUTHORIZATION);
+        value.set_sensitive(secret);
         headers.insert(parsed, value);
     }
     Ok(headers)
 }
 
 /// The conversation with the salt at the front of its first text.
-fn salted(messages: &Value, salt: &str) -> Value {
-    let mut messages = messages.clone();
+fn salted(mut messages: Value, salt: &str) -> Value {
     if let Some(Value::String(first)) = messages.get_mut(0).and_then(|message| message.get_mut("content")) {
         first.insert_str(0, &format!("[{salt}] "));
     }

@@ -10,5 +10,5 @@ mod spread;
 mod words;
 
 pub use endpoint::{EndpointError, endpoint_url, sibling_url};
-pub use prompts::{Listed, Prompts};
+pub use prompts::Prompts;
 pub use spread::Spread;

@@ -1,5 +1,6 @@
 //! The prompts of a workload: one text, made-up words, a file, or what a trace recorded.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,22 +10,13 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use ttft_model::{Calibration, Lengths, Prompt};
 
-use crate::dataset::{DatasetError, Format, Item, Recorded, Rows, Trace};
+use crate::dataset::{DatasetError, Format, Item, Listed, Recorded, Trace};
 use crate::draw::{draw, mixed};
 use crate::words::WORDS;
 
 /// Tells the draws of prompts from those of answers.
 const OF_PROMPTS: u64 = 0x5052_4f4d_5054;
 const OF_ANSWERS: u64 = 0x414e_5357_4552;
-
-/// A prompt of a file, with the length of the answer that the file wants.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Listed {
-    /// What is asked.
-    pub item: Item,
-    /// Tokens of the answer, if the file says so.
-    pub output_tokens: Option<u32>,
-}
 
 /// Where the prompts of a workload come from, loaded. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -41,7 +33,7 @@ enum Source {
     /// Words, different for every number.
     Words(Lengths),
     /// Taken in turn.
-    List(Arc<[Listed]>),
+    List(Arc<Listed>),
     /// As recorded.
     Trace(Arc<Trace>),
 }
@@ -77,7 +69,7 @@ impl Prompts {
             Prompt::Text(text) => Source::Fixed(text.as_str().into()),
             Prompt::Tokens(tokens) => Source::Words(Lengths::Fixed(*tokens)),
             Prompt::Lengths(lengths) => Source::Words(*lengths),
-            Prompt::File(path) => Source::List(read_list(Path::new(path))?.into()),
+            Prompt::File(path) => Source::List(Arc::new(Listed::load(Path::new(path))?)),
             Prompt::Trace { path, format } => {
                 let asked = asked_format(Path::new(path), format.as_deref())?;
                 Source::Trace(Arc::new(Trace::load(Path::new(path), asked)?))
@@ -97,7 +89,7 @@ impl Prompts {
     /// The longest answer that their file wants.
     pub fn most_output(&self) -> Option<u32> {
         match &self.source {
-            Source::List(list) => list.iter().filter_map(|listed| listed.output_tokens).max(),
+            Source::List(list) => list.most_output(),
             Source::Trace(trace) => trace.most_output(),
             _ => None,
         }
@@ -116,7 +108,7 @@ impl Prompts {
     /// Output tokens of request number `number`, of such lengths.
     pub fn output_tokens(&self, lengths: Lengths, number: u64) -> Option<u32> {
         let recorded = match (&self.source, lengths) {
-            (Source::List(list), Lengths::Recorded) => nth(list, number)?.output_tokens,
+            (Source::List(list), Lengths::Recorded) => list.output_tokens(number),
             (Source::Trace(trace), Lengths::Recorded) => nth(&trace.requests, number)?.output_tokens,
             _ => return draw(lengths, self.seed ^ OF_ANSWERS, number),
         };
@@ -126,7 +118,7 @@ impl Prompts {
 
     /// Writes prompt number `number` to `text`, replacing what was there. With a salt, which counts as one of the
     /// words, no two prompts share a beginning. A conversation is returned instead of written.
-    pub fn write(&self, number: u64, salt: Option<&str>, text: &mut String) -> Option<&Value> {
+    pub fn write(&self, number: u64, salt: Option<&str>, text: &mut String) -> Option<Cow<'_, Value>> {
         text.clear();
         if let Some(salt) = salt {
             // Writing to a String cannot fail.
@@ -143,9 +135,9 @@ impl Prompts {
                 push_words(text, self.scale.words(tokens).saturating_sub(spent), self.seed ^ number);
                 return None;
             }
-            Source::List(list) => &nth(list, number)?.item,
+            Source::List(list) => list.item(number)?,
             Source::Trace(trace) => match nth(&trace.requests, number)? {
-                Recorded { item: Some(item), .. } => item.as_ref(),
+                Recorded { item: Some(item), .. } => Cow::Borrowed(item.as_ref()),
                 recorded => {
                     self.push_recorded(text, recorded, trace.block_size, number, spent);
                     return None;
@@ -153,11 +145,14 @@ impl Prompts {
             },
         };
         match item {
-            Item::Text(item) => {
-                text.push_str(item);
+            Cow::Borrowed(Item::Messages(messages)) => Some(Cow::Borrowed(messages)),
+            Cow::Owned(Item::Messages(messages)) => Some(Cow::Owned(messages)),
+            item => {
+                if let Item::Text(item) = item.as_ref() {
+                    text.push_str(item);
+                }
                 None
             }
-            Item::Messages(messages) => Some(messages),
         }
     }
 
@@ -199,23 +194,6 @@ fn asked_format(path: &Path, name: Option<&str>) -> Result<Option<Format>, Datas
     let parsed = name.map(str::parse::<Format>).transpose();
     parsed
         .map_err(|what| DatasetError::Kind { path: path.to_owned(), what: format!("cannot be read: {what}") })
-}
-
-/// The prompts of a file. Conversations without a question are left out; a file of lengths alone has none.
-fn read_list(path: &Path) -> Result<Vec<Listed>, DatasetError> {
-    let mut listed = Vec::new();
-    for row in Rows::open(path, None)? {
-        let row = row?;
-        match row.item {
-            Some(item) => listed.push(Listed { item, output_tokens: row.output_tokens }),
-            None if row.turns.is_some() => {}
-            None => {
-                let what = "holds lengths and no prompts: replay it with --trace".to_owned();
-                return Err(DatasetError::Kind { path: path.to_owned(), what });
-            }
-        }
-    }
-    if listed.is_empty() { Err(DatasetError::Empty(path.to_owned())) } else { Ok(listed) }
 }
 
 #[cfg(test)]
@@ -278,7 +256,7 @@ mod tests {
         );
         let prompts = load(&Prompt::File(path), Calibration::None).unwrap();
         assert_eq!(written(&prompts, 2, None), "one");
-        assert!(prompts.write(1, None, &mut String::new()).is_some_and(Value::is_array));
+        assert!(prompts.write(1, None, &mut String::new()).is_some_and(|messages| messages.is_array()));
         assert_eq!(prompts.output_tokens(Lengths::Recorded, 2), Some(9));
         assert_eq!(prompts.output_tokens(Lengths::Recorded, 1), None);
         assert_eq!(prompts.output_tokens(Lengths::Fixed(3), 2), Some(3));

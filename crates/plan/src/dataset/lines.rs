@@ -20,6 +20,15 @@ pub(super) enum Shape {
     Array,
 }
 
+/// Where a record is in its file, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Where it begins.
+    pub at: u64,
+    /// How long it is.
+    pub len: u32,
+}
+
 /// The records of a file.
 pub(super) struct Records {
     path: PathBuf,
@@ -28,6 +37,10 @@ pub(super) struct Records {
     /// The line that the next byte is in, from 1.
     line: u64,
     record: Vec<u8>,
+    /// Bytes consumed, and how many of them when the record began.
+    position: u64,
+    start: u64,
+    is_packed: bool,
     is_over: bool,
     limit: usize,
 }
@@ -44,7 +57,8 @@ impl Records {
         let read = |source| DatasetError::Read { path: path.to_owned(), source };
         let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(read)?);
         if file.fill_buf().map_err(read)?.starts_with(&[0x1f, 0x8b]) {
-            Self::new(path, BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)))
+            let unpacked = BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file));
+            Self::new(path, unpacked).map(|records| Self { is_packed: true, ..records })
         } else {
             Self::new(path, file)
         }
@@ -56,20 +70,22 @@ impl Records {
         if let Some(what) = foreign(head) {
             return Err(DatasetError::Kind { path: path.to_owned(), what: what.to_owned() });
         }
-        if head.starts_with(b"\xef\xbb\xbf") {
-            input.consume(3);
-        }
+        let mark = if head.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        input.consume(mark);
         let mut records = Self {
             path: path.to_owned(),
             input: Box::new(input),
             shape: Shape::Lines,
             line: 1,
             record: Vec::new(),
+            position: mark as u64,
+            start: 0,
+            is_packed: false,
             is_over: false,
             limit: LONGEST,
         };
         if records.skip_blank()? == Some(b'[') && records.begins_an_array()? {
-            records.input.consume(1);
+            records.consume(1);
             records.shape = Shape::Array;
         }
         Ok(records)
@@ -77,6 +93,16 @@ impl Records {
 
     pub(super) const fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// Where the last record is in the file, unless that is packed.
+    pub(super) fn place(&self) -> Option<Place> {
+        (!self.is_packed).then_some(Place { at: self.start, len: self.record.len() as u32 })
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.input.consume(bytes);
+        self.position += bytes as u64;
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -120,10 +146,12 @@ impl Records {
         loop {
             let line = self.line;
             self.record.clear();
+            self.start = self.position;
             let mut limited = self.input.by_ref().take(self.limit as u64 + 1);
             let read = limited
                 .read_until(b'\n', &mut self.record)
                 .map_err(|source| DatasetError::Read { path: self.path.clone(), source })?;
+            self.position += read as u64;
             if read == 0 {
                 return Ok(None);
             }
@@ -142,12 +170,13 @@ impl Records {
         loop {
             match self.skip_blank()? {
                 None => return Err(self.cut_off()),
-                Some(b',') => self.input.consume(1),
+                Some(b',') => self.consume(1),
                 Some(b']') => return Ok(None),
                 Some(_) => break,
             }
         }
         let line = self.line;
+        self.start = self.position;
         let (mut depth, mut in_string, mut escaped) = (0u32, false, false);
         loop {
             let bytes = self
@@ -178,7 +207,7 @@ impl Records {
                 }
             }
             self.record.extend_from_slice(&bytes[..used]);
-            self.input.consume(used);
+            self.consume(used);
             if self.record.len() > self.limit {
                 return Err(self.too_long(line));
             }
@@ -198,7 +227,7 @@ impl Records {
             let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             let (next, is_end) = (bytes.get(blank).copied(), bytes.is_empty());
             self.line += memchr::memchr_iter(b'\n', &bytes[..blank]).count() as u64;
-            self.input.consume(blank);
+            self.consume(blank);
             if next.is_some() || is_end {
                 return Ok(next);
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::csv::Columns;
-use super::lines::{Records, Shape};
+use super::lines::{Place, Records, Shape};
 use super::{DatasetError, Format, Instant, Item, format, json};
 
 /// One request, prompt or conversation of a file.
@@ -33,6 +33,8 @@ pub struct Row {
     pub begins_with_answer: bool,
     /// The prompt itself.
     pub item: Option<Item>,
+    /// Where it is in the file, unless that is packed.
+    pub place: Option<Place>,
 }
 
 impl Row {
@@ -43,8 +45,8 @@ impl Row {
 }
 
 /// How a record becomes a row.
-#[derive(Debug)]
-enum Reader {
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Reader {
     Table(Columns),
     Json,
     Text,
@@ -57,7 +59,7 @@ pub struct Rows {
     reader: Reader,
     format: Format,
     /// The first record, when it is no header.
-    first: Option<(u64, String)>,
+    first: Option<(u64, String, Option<Place>)>,
 }
 
 impl Rows {
@@ -73,6 +75,7 @@ impl Rows {
             return Err(DatasetError::Empty(path));
         };
         let first = first.to_owned();
+        let place = records.place();
         let bad = |why: String| DatasetError::Record { path: path.clone(), line, why };
         let is_json = is_array || first.trim_start().starts_with('{');
         let columns = Columns::of_header(&first);
@@ -102,7 +105,7 @@ impl Rows {
             }
             (None, _) => (Reader::Text, Format::Text),
         };
-        let first = (!matches!(reader, Reader::Table(_))).then_some((line, first));
+        let first = (!matches!(reader, Reader::Table(_))).then_some((line, first, place));
         Ok(Self { records, reader, format, first })
     }
 
@@ -121,16 +124,20 @@ impl Rows {
         }
     }
 
+    pub(super) fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+
     fn read(&mut self) -> Result<Option<Row>, DatasetError> {
-        let (line, row) = if let Some((line, text)) = self.first.take() {
-            (line, self.reader.row(line, &text))
+        let (line, row, place) = if let Some((line, text, place)) = self.first.take() {
+            (line, self.reader.row(line, &text), place)
         } else {
             let Some((line, text)) = self.records.next()? else {
                 return Ok(None);
             };
-            (line, self.reader.row(line, text))
+            (line, self.reader.row(line, text), self.records.place())
         };
-        row.map(Some).map_err(|why| self.records.bad(line, why))
+        row.map(|row| Some(Row { place, ..row })).map_err(|why| self.records.bad(line, why))
     }
 }
 
@@ -143,7 +150,7 @@ impl Iterator for Rows {
 }
 
 impl Reader {
-    fn row(&self, line: u64, text: &str) -> Result<Row, String> {
+    pub(super) fn row(&self, line: u64, text: &str) -> Result<Row, String> {
         match self {
             Self::Table(columns) => columns.row(line, text),
             Self::Json => {

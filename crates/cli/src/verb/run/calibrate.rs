@@ -2,7 +2,7 @@
 //! was asked for.
 
 use ttft_drive::single;
-use ttft_model::{Calibration, Plan, Prompt, Workload};
+use ttft_model::{Calibration, Nanos, Plan, Prompt, Span, Timeouts, Workload};
 
 use crate::endpoint::Reached;
 use crate::output;
@@ -13,6 +13,9 @@ const LONG: u32 = 512;
 
 /// Tokens of a word that can be believed.
 const BELIEVABLE: std::ops::Range<f64> = 0.2..20.0;
+
+/// A server that takes longer for one token is asked no further.
+const PATIENCE: Span = Span(Nanos::from_millis(30_000));
 
 /// Measures what the plan wants measured. A server that cannot be asked, or does not tell, is no error: the run says
 /// more about it.
@@ -73,11 +76,14 @@ fn input_tokens(
     // In other words than the run's.
     let maker = reached.maker(&plan.endpoint, &asked, !plan.seed, 1)?;
     let resolve = &plan.endpoint.resolve;
-    let singles =
-        single(&reached.target, &reached.dialect, &reached.connect, resolve, plan.timeouts, &maker, 1)?;
+    let first_token = Span(plan.timeouts.first_token.0.min(PATIENCE.0));
+    let timeouts = Timeouts { first_token, total: PATIENCE, ..plan.timeouts };
+    let singles = single(&reached.target, &reached.dialect, &reached.connect, resolve, timeouts, &maker, 1)?;
     let record = singles.first().map(|single| &single.record);
     let told = record.and_then(|record| record.answer.usage.input);
-    let failure = record.and_then(|record| record.failure()).map(|failure| failure.message.clone());
+    // The server's own words may hold the key; the run says more, cleaned of it.
+    let failure = record.and_then(|record| record.failure());
+    let failure = failure.map(|failure| format!("the request that asks failed with {}", failure.class));
     Ok(match told {
         Some(tokens) => Ok(tokens as f64),
         None => {
