@@ -1,0 +1,136 @@
+//! The prompts of a file, to be taken in turn: in memory while they are small, else read again from the file when they
+//! are wanted.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Mutex;
+
+use super::rows::Reader;
+use super::{DatasetError, Item, Place, Rows};
+
+/// Bytes of records up to which their prompts are held in memory.
+const HELD: u64 = 64 << 20;
+
+/// The prompts of a file.
+#[derive(Debug)]
+pub struct Listed {
+    /// Tokens of each answer, if the file says so.
+    outputs: Vec<Option<u32>>,
+    items: Items,
+}
+
+#[derive(Debug)]
+enum Items {
+    Held(Vec<Item>),
+    /// Every worker asks for a few microseconds at a time, ahead of its need.
+    OnDisk {
+        file: Mutex<File>,
+        places: Vec<Place>,
+        reader: Reader,
+    },
+}
+
+impl Listed {
+    /// Reads the prompts of a file. Conversations without a question are left out; a file of lengths alone has none.
+    pub fn load(path: &Path) -> Result<Self, DatasetError> {
+        Self::load_holding(path, HELD)
+    }
+
+    fn load_holding(path: &Path, held: u64) -> Result<Self, DatasetError> {
+        let mut rows = Rows::open(path, None)?;
+        let (mut outputs, mut items, mut places, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for row in &mut rows {
+            let row = row?;
+            let Some(item) = row.item else {
+                if row.turns.is_some() {
+                    continue;
+                }
+                let what = "holds lengths and no prompts: replay it with --trace".to_owned();
+                return Err(DatasetError::Kind { path: path.to_owned(), what });
+            };
+            outputs.push(row.output_tokens);
+            // A packed file cannot be read from its middle.
+            if let Some(place) = row.place {
+                bytes += u64::from(place.len);
+                places.push(place);
+            }
+            if bytes > held {
+                items = Vec::new();
+            } else {
+                items.push(item);
+            }
+        }
+        if outputs.is_empty() {
+            return Err(DatasetError::Empty(path.to_owned()));
+        }
+        let items = if bytes > held {
+            let read = |source| DatasetError::Read { path: path.to_owned(), source };
+            let file = Mutex::new(File::open(path).map_err(read)?);
+            Items::OnDisk { file, places, reader: rows.reader() }
+        } else {
+            Items::Held(items)
+        };
+        Ok(Self { outputs, items })
+    }
+
+    fn at(&self, number: u64) -> usize {
+        (number % self.outputs.len().max(1) as u64) as usize
+    }
+
+    /// Prompt number `number`; beyond the last one the first comes again. `None` when the file has changed since it
+    /// was read.
+    pub fn item(&self, number: u64) -> Option<Cow<'_, Item>> {
+        match &self.items {
+            Items::Held(items) => items.get(self.at(number)).map(Cow::Borrowed),
+            Items::OnDisk { file, places, reader } => {
+                let place = places.get(self.at(number))?;
+                let mut bytes = vec![0; place.len as usize];
+                let mut file = file.lock().ok()?;
+                file.seek(SeekFrom::Start(place.at)).ok()?;
+                file.read_exact(&mut bytes).ok()?;
+                drop(file);
+                let text = std::str::from_utf8(&bytes).ok()?.trim_end_matches(['\r', '\n']);
+                reader.row(0, text).ok()?.item.map(Cow::Owned)
+            }
+        }
+    }
+
+    /// Tokens of that prompt's answer, if the file says so.
+    pub fn output_tokens(&self, number: u64) -> Option<u32> {
+        self.outputs.get(self.at(number)).copied().flatten()
+    }
+
+    /// The longest answer that the file asks for.
+    pub fn most_output(&self) -> Option<u32> {
+        self.outputs.iter().copied().flatten().max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_is_on_disk_reads_as_what_is_held() {
+        for text in [
+            "\u{feff}one\r\n\n  two words \nthree",
+            "{\"prompt\":\"one\",\"output_tokens\":3}\r\n\r\n{\"messages\":[{\"role\":\"user\",\"content\":\"é\"}]}\n",
+            "[ {\"conversations\":[]},\n{\"conversations\":[{\"from\":\"human\",\"value\":\"q\"}]} ,{\"prompt\":\"p\"}\n]",
+        ] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            let held = Listed::load_holding(file.path(), 1_000).unwrap();
+            let on_disk = Listed::load_holding(file.path(), 5).unwrap();
+            assert!(matches!(on_disk.items, Items::OnDisk { .. }) && matches!(held.items, Items::Held(_)));
+            for number in 0..7 {
+                assert!(held.item(number).is_some());
+                assert_eq!(held.item(number), on_disk.item(number), "{text} {number}");
+                assert_eq!(held.output_tokens(number), on_disk.output_tokens(number));
+            }
+        }
+    }
+}
