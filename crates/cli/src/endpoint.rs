@@ -167,7 +167,7 @@ impl EndpointArgs {
     /// The endpoint of a plan; `url` as the user wrote it, or the simulated engine.
     pub(crate) fn endpoint(&self) -> anyhow::Result<Endpoint> {
         let given = self.url.clone().unwrap_or_else(|| crate::simulator::DEFAULT.to_owned());
-        let dialect = self.dialect.clone().unwrap_or_else(|| dialect_of_url(&given).to_owned());
+        let dialect = self.dialect.clone().unwrap_or_else(|| dialect_of_url(&given));
         Ok(Endpoint {
             url: given,
             dialect,
@@ -184,14 +184,9 @@ impl EndpointArgs {
     }
 }
 
-/// The dialect that a URL's path tells.
-fn dialect_of_url(url: &str) -> &'static str {
-    let path = url.split(['?', '#']).next().unwrap_or(url).trim_end_matches('/');
-    if path.ends_with("/completions") && !path.ends_with("/chat/completions") {
-        "openai-completions"
-    } else {
-        "openai-chat"
-    }
+/// The dialect that a URL's path tells; a base URL tells none, and is taken for the most common one.
+fn dialect_of_url(url: &str) -> String {
+    Dialect::of_path(url).map_or("openai-chat".to_owned(), |dialect| dialect.name().to_owned())
 }
 
 impl PromptArgs {

@@ -29,6 +29,8 @@ pub(crate) struct Extras {
     pub text: String,
     /// The body as it came, when the text was kept too.
     pub reads: Vec<BodyRead>,
+    /// The dialect that the body looks like, when the text was kept.
+    pub looks_like: Option<Arc<Dialect>>,
 }
 
 /// What one read of the socket brought of a body.
@@ -103,6 +105,7 @@ pub(crate) async fn attempt(
     };
     if options.keep_text {
         transcript.text().clone_into(&mut extras.text);
+        extras.looks_like = transcript.looks_like();
     }
     record.answer = transcript.finish(end, at);
     if let Some(failure) = &mut record.answer.failure

@@ -12,7 +12,7 @@ use ttft_kernel::{mono_now, real_now};
 use ttft_model::{ErrorClass, Nanos, Record, Resolve, Timeouts};
 use ttft_wire::{ConnectOptions, Connector, Pool, Request, Resolver, Sending, Target, WireError, send};
 
-use crate::attempt::{BodyRead, Lane, attempt, blank};
+use crate::attempt::{BodyRead, Extras, Lane, attempt, blank};
 use crate::maker::RequestMaker;
 
 /// What one request brought.
@@ -26,6 +26,8 @@ pub struct Single {
     pub text: String,
     /// Its body as it came.
     pub reads: Vec<BodyRead>,
+    /// The dialect that the body looks like, whatever it was read as.
+    pub looks_like: Option<Arc<Dialect>>,
 }
 
 /// Sends `count` requests one after another on kept connections, and keeps their text.
@@ -53,7 +55,8 @@ pub fn single(
             let cancelled = std::pin::pin!(cancel.notified());
             let extras =
                 attempt(&lane, &pool, &request, cancelled, Options { keep_text: true }, &mut record).await;
-            singles.push(Single { record, headers: extras.headers, text: extras.text, reads: extras.reads });
+            let Extras { headers, text, reads, looks_like } = extras;
+            singles.push(Single { record, headers, text, reads, looks_like });
         }
         singles
     });

@@ -129,6 +129,8 @@ fn context(
         model: endpoint.model.clone(),
         models,
         usage_asked: true,
+        dialect: endpoint.dialect.clone(),
+        looks_like: first.looks_like.as_ref().map(|dialect| dialect.name().to_owned()),
     }
 }
 
