@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::home::Home;
+use crate::raw_server::{events, serve};
 use crate::sim::Sim;
 
 /// Findings as `level what`, one a line.
@@ -144,4 +145,20 @@ fn a_saved_answer_is_decoded_to_the_same() {
     let home = Home::new();
     let none = home.ttft("check http://127.0.0.1:1 --save stream.jsonl").expect(3);
     assert!(none.err.contains("no answer came that could be saved"), "{none}");
+}
+
+#[test]
+fn an_answer_in_another_dialect_is_recognised() {
+    let url = serve(|_| {
+        events(&[
+            r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":5,"output_tokens":1}}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}"#,
+            r#"{"type":"message_stop"}"#,
+        ])
+    });
+    let home = Home::new();
+    let report = home.ttft(&format!("check {url} --model m --json")).expect(3).json();
+    let found = findings(&report);
+    let wanted = "bad the answer looks like the dialect anthropic-messages, not openai-chat";
+    assert!(found.contains(wanted), "{found}");
 }
