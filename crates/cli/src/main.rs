@@ -8,6 +8,7 @@ mod exit;
 mod model;
 mod output;
 mod progress;
+mod recording;
 mod signals;
 mod simulator;
 mod verb;

@@ -20,6 +20,17 @@ pub(crate) struct Lane {
     pub timeouts: Timeouts,
 }
 
+/// How much of an answer is kept beside the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Nothing, as under load.
+    Nothing,
+    /// Its head and its bytes.
+    Bytes,
+    /// What was understood of it, too.
+    Text,
+}
+
 /// What the caller may want beside the record.
 #[derive(Debug, Default)]
 pub(crate) struct Extras {
@@ -63,9 +74,10 @@ pub(crate) async fn attempt(
     pool: &Rc<Pool>,
     request: &Request,
     mut cancelled: Pin<&mut Notified<'_>>,
-    options: Options,
+    keep: Keep,
     record: &mut Record,
 ) -> Extras {
+    let options = Options { keep_text: keep == Keep::Text };
     let mut transcript = Transcript::new(lane.dialect.clone(), options);
     let mut sending = Sending::default();
     let mut extras = Extras::default();
@@ -83,8 +95,8 @@ pub(crate) async fn attempt(
             take_head(record, &response, &mut transcript);
             // Headers are views of the connection's read buffer, and would keep it from being used again.
             let headers = std::mem::take(&mut response.headers);
-            extras.headers = options.keep_text.then_some(headers);
-            let keep = options.keep_text.then_some(&mut extras);
+            extras.headers = (keep != Keep::Nothing).then_some(headers);
+            let keep = (keep != Keep::Nothing).then_some(&mut extras);
             let (end, at) =
                 read_body(&mut response, cancelled, &mut deadline, &mut transcript, record, keep).await;
             take_end(record, &response);

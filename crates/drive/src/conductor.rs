@@ -162,6 +162,7 @@ fn hire(job: &Job, messages: &Sender<Message>, progress: &Arc<Progress>, stop: &
             connections: job.plan.endpoint.connections,
             streams_per_connection: job.plan.endpoint.streams_per_connection,
             realtime: job.plan.client.realtime,
+            save_streams: job.plan.client.save_streams,
             seed: job.plan.seed,
             messages: messages.clone(),
             progress: progress.clone(),

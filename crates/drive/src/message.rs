@@ -6,11 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
 use ttft_model::{Nanos, Record, StageWindow};
 
+use crate::Single;
+
 /// News of a run, in order.
 #[derive(Debug)]
 pub enum Message {
     /// Requests that have ended.
     Records(Vec<Record>),
+    /// An answer as it came, of those that the plan wants kept.
+    Stream(Box<Single>),
     /// The warm-up began.
     WarmUp {
         /// Requests it will send.

@@ -7,12 +7,12 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Notify;
-use ttft_dialect::{Dialect, Options};
+use ttft_dialect::Dialect;
 use ttft_kernel::{mono_now, real_now};
 use ttft_model::{ErrorClass, Nanos, Record, Resolve, Timeouts};
 use ttft_wire::{ConnectOptions, Connector, Pool, Request, Resolver, Sending, Target, WireError, send};
 
-use crate::attempt::{BodyRead, Extras, Lane, attempt, blank};
+use crate::attempt::{BodyRead, Extras, Keep, Lane, attempt, blank};
 use crate::maker::RequestMaker;
 
 /// What one request brought.
@@ -28,6 +28,13 @@ pub struct Single {
     pub reads: Vec<BodyRead>,
     /// The dialect that the body looks like, whatever it was read as.
     pub looks_like: Option<Arc<Dialect>>,
+}
+
+impl Single {
+    pub(crate) fn new(record: Record, extras: Extras) -> Self {
+        let Extras { headers, text, reads, looks_like } = extras;
+        Self { record, headers, text, reads, looks_like }
+    }
 }
 
 /// Sends `count` requests one after another on kept connections, and keeps their text.
@@ -53,10 +60,8 @@ pub fn single(
             record.seq = number;
             let request = maker.make(dialect, number, record.id, &record.trace, &mut String::new());
             let cancelled = std::pin::pin!(cancel.notified());
-            let extras =
-                attempt(&lane, &pool, &request, cancelled, Options { keep_text: true }, &mut record).await;
-            let Extras { headers, text, reads, looks_like } = extras;
-            singles.push(Single { record, headers, text, reads, looks_like });
+            let extras = attempt(&lane, &pool, &request, cancelled, Keep::Text, &mut record).await;
+            singles.push(Single::new(record, extras));
         }
         singles
     });

@@ -12,13 +12,13 @@ use rand::rngs::SmallRng;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
-use ttft_dialect::Options;
 use ttft_kernel::{mono_now, request_realtime, set_timer_slack, thread_cpu_now};
-use ttft_model::{Connections, Nanos, Outcome, Record};
+use ttft_model::{Connections, Nanos, Outcome, Record, SaveStreams};
 use ttft_wire::{Pool, Request, open};
 
+use crate::Single;
 use crate::alarm::Alarm;
-use crate::attempt::{Lane, attempt, blank};
+use crate::attempt::{Keep, Lane, attempt, blank};
 use crate::gate::Gate;
 use crate::load::run_load;
 use crate::message::{Message, Progress, Stop};
@@ -55,6 +55,7 @@ pub(crate) struct WorkerParts {
     pub connections: Connections,
     pub streams_per_connection: u32,
     pub realtime: bool,
+    pub save_streams: Option<SaveStreams>,
     pub seed: u64,
     pub messages: Sender<Message>,
     pub progress: Arc<Progress>,
@@ -81,6 +82,7 @@ pub(crate) struct Worker {
     pub cancel: Notify,
     pool: Rc<Pool>,
     streams_per_connection: u32,
+    save_streams: Option<SaveStreams>,
     random: RefCell<SmallRng>,
     room: RefCell<String>,
     outbox: RefCell<Vec<Record>>,
@@ -174,6 +176,7 @@ impl Worker {
             cancel: Notify::new(),
             pool: if parts.connections == Connections::New { Pool::discarding() } else { Pool::keeping() },
             streams_per_connection: parts.streams_per_connection,
+            save_streams: parts.save_streams,
             random: RefCell::new(SmallRng::seed_from_u64(parts.seed ^ u64::from(parts.index))),
             room: RefCell::default(),
             outbox: RefCell::new(Vec::with_capacity(BATCH)),
@@ -257,8 +260,13 @@ impl Worker {
         job.entered();
         self.progress.started.fetch_add(1, Ordering::Relaxed);
         let cancelled = std::pin::pin!(self.cancel.notified());
-        attempt(&self.lane, pool, &request, cancelled, Options { keep_text: false }, &mut record).await;
+        let keep = if self.save_streams.is_some() { Keep::Bytes } else { Keep::Nothing };
+        let extras = attempt(&self.lane, pool, &request, cancelled, keep, &mut record).await;
         job.left();
+        if self.save_streams.is_some_and(|which| which.wants(&record)) {
+            // Nobody listens only when the whole program ends.
+            let _ = self.messages.send(Message::Stream(Box::new(Single::new(record.clone(), extras))));
+        }
         let ended = Ended { at: record.finished, connected: record.phases.connected.is_some() };
         self.keep(record);
         ended
@@ -348,6 +356,7 @@ mod tests {
                 connections: Connections::Reuse,
                 streams_per_connection: 1,
                 realtime: false,
+                save_streams: None,
                 seed: 0,
                 messages: std::sync::mpsc::channel().0,
                 progress: Arc::default(),

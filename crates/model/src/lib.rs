@@ -22,7 +22,7 @@ pub use nanos::{Nanos, Stamp, StampSource};
 pub use outcome::{Failure, Outcome};
 pub use plan::{
     ApiKey, Arrival, CachePolicy, Calibration, Client, Connections, Endpoint, Header, HttpVersion, Load,
-    Plan, Prompt, Resolve, Stage, Stop, Timeouts, Workload,
+    Plan, Prompt, Resolve, SaveStreams, Stage, Stop, Timeouts, Workload,
 };
 pub use record::{ConnectionUse, Doubt, Phases, Record, RequestId, TcpFacts, TraceId};
 pub use run::{ClockInfo, Run, StageWindow};

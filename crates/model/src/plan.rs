@@ -144,6 +144,32 @@ pub struct Client {
     /// Ask for `SCHED_FIFO`.
     #[serde(default)]
     pub realtime: bool,
+    /// Which answers are kept as they came, in `streams/`.
+    #[serde(default)]
+    pub save_streams: Option<SaveStreams>,
+}
+
+/// Which answers are kept as they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaveStreams {
+    /// Those that failed.
+    Errors,
+    /// All but the warm-up's.
+    All,
+    /// The first of each stage, this many.
+    First(u64),
+}
+
+impl SaveStreams {
+    /// Whether that answer is kept.
+    pub fn wants(self, record: &crate::Record) -> bool {
+        match self {
+            Self::Errors => record.outcome().is_failure(),
+            Self::All => !record.warmup,
+            Self::First(n) => !record.warmup && record.seq < n,
+        }
+    }
 }
 
 /// What is asked.

@@ -1,7 +1,5 @@
 //! `ttft check`: one streamed request, every phase of it, and what is odd about the endpoint.
 
-mod save;
-
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -14,7 +12,7 @@ use ttft_store::redact::{REDACTED, Secrets};
 
 use crate::endpoint::{EndpointArgs, PromptArgs, TimeoutArgs, reach};
 use crate::exit::Exit;
-use crate::{model, output, simulator};
+use crate::{model, output, recording, simulator};
 
 /// Look at an endpoint: one streamed request, every phase as a waterfall, and what is odd about it
 #[derive(Debug, clap::Args)]
@@ -82,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         )
     })?;
     if let Some(path) = &args.save {
-        save::save(path, &first, &secrets)?;
+        recording::save(path, &first, &secrets)?;
         output::note(&format!("saved; `ttft decode {}` shows it again", path.display()));
     }
     let measured = first.record.outcome() == Outcome::Ok && first.record.answer.first_token.is_some();

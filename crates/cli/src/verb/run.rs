@@ -4,6 +4,7 @@ mod args;
 mod calibrate;
 mod facts;
 mod recorder;
+mod streams;
 mod to_plan;
 mod warm_up;
 
@@ -16,6 +17,7 @@ use ttft_judge::Summary;
 use ttft_kernel::{Anchor, cpu_count};
 use ttft_model::{CachePolicy, Load, Plan};
 use ttft_plan::dataset::{TimeUnit, Trace};
+use ttft_store::redact::Secrets;
 use ttft_store::{Place, RunFolder, StoreError};
 
 pub(crate) use args::Args;
@@ -63,7 +65,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let stop = Stop::default();
     signals::listen(stop.clone());
     let running = start(job, stop);
-    let ending = recorder::record(&running, folder, facts)?;
+    let mut secrets = Secrets::of_requests(&plan.endpoint, &plan.workloads);
+    secrets.add(reached.key.as_deref().unwrap_or_default());
+    let ending = recorder::record(&running, folder, facts, &secrets)?;
     running.join();
     // The engine's own figures are its log's matter.
     drop(sim);

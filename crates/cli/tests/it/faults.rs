@@ -215,3 +215,26 @@ fn a_stall_within_the_limit_shows_in_the_gaps() {
     let (_, stage) = is_ok("stall=3:300", 8);
     assert!(stage["latency_ms"]["event_gap"]["max"].as_f64().unwrap() >= 290.0);
 }
+
+#[test]
+fn answers_are_kept_as_they_came() {
+    let kept = |which: &str| {
+        let home = Home::new();
+        let sim = Sim::start(&home, "--fault error-event=2@0.5");
+        let run = format!("run {} -c 2 -n 10 --out r --warmup 2 --save-streams {which} --json", sim.url);
+        let failed = home.ttft(&run).expect(0).json()["stages"][0]["requests"]["failed"].as_u64().unwrap();
+        let streams = home.path("r/streams");
+        let files: Vec<_> = std::fs::read_dir(&streams).unwrap().map(|file| file.unwrap().path()).collect();
+        let outcomes = files.iter().map(|file| {
+            let file = file.to_str().unwrap();
+            home.ttft_with("decode --json", &[file]).expect(0).json()["outcome"].clone()
+        });
+        (failed, outcomes.filter(|outcome| outcome == "error").count() as u64, files.len() as u64)
+    };
+    let (failed, errors, files) = kept("errors");
+    // A failed request of the warm-up is kept too.
+    assert!(failed > 0 && errors == files && files >= failed, "{failed} {errors} {files}");
+    let (failed, errors, files) = kept("all");
+    assert!(files == 10 && errors == failed, "{failed} {errors} {files}");
+    assert_eq!(kept("3").2, 3);
+}

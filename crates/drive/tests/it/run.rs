@@ -101,6 +101,7 @@ pub(crate) fn finish(running: Running) -> Told {
     let mut told = Told::default();
     loop {
         match running.messages.recv_timeout(LIMIT) {
+            Ok(Message::Stream(_)) => {}
             Ok(Message::Records(records)) => {
                 told.news.push("records".to_owned());
                 told.records.extend(records);

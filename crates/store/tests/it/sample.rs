@@ -5,8 +5,8 @@ use std::path::Path;
 use ttft_model::{
     Answer, ApiKey, Arrival, CachePolicy, Channel, Client, ClockInfo, ConnectionUse, Connections, Doubt,
     Endpoint, ErrorClass, Failure, Header, HttpVersion, Load, Nanos, Outcome, Phases, Plan, Prompt, Record,
-    RequestId, Resolve, Run, ServerTimings, Span, Stage, StageWindow, Stamp, StampSource, Stop, StreamFacts,
-    TcpFacts, Timeouts, TokenSource, TraceId, Usage, Workload,
+    RequestId, Resolve, Run, SaveStreams, ServerTimings, Span, Stage, StageWindow, Stamp, StampSource, Stop,
+    StreamFacts, TcpFacts, Timeouts, TokenSource, TraceId, Usage, Workload,
 };
 use ttft_store::{Events, Place, RequestReader, RunFolder, names};
 
@@ -56,7 +56,7 @@ pub(crate) fn plan() -> Plan {
             idle: span(30_000),
             total: span(300_000),
         },
-        client: Client { workers: Some(2), realtime: false },
+        client: Client { workers: Some(2), realtime: false, save_streams: Some(SaveStreams::First(3)) },
         workloads: vec![workload("short", None), workload("long", Some("{\"temperature\": 0.0}"))],
         stages: vec![
             stage("c=8", Load::Closed { concurrency: 8, ramp_up: span(0) }),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ttft_model::{Arrival, Span};
+use ttft_model::{Arrival, SaveStreams, Span};
 use ttft_plan::dataset::Format;
 
 use crate::endpoint::{EndpointArgs, PromptArgs, TimeoutArgs, count};
@@ -58,7 +58,7 @@ pub(crate) struct Args {
 const RUN: &str = "Run";
 
 /// What a plan says, and flags beside it cannot.
-const FIXED_BY_A_PLAN: [&str; 35] = [
+const FIXED_BY_A_PLAN: [&str; 36] = [
     "dialect",
     "http",
     "insecure",
@@ -89,6 +89,7 @@ const FIXED_BY_A_PLAN: [&str; 35] = [
     "cache",
     "workers",
     "realtime",
+    "save_streams",
     "timeout_connect",
     "timeout_first_token",
     "timeout_idle",
@@ -156,6 +157,18 @@ pub(crate) struct LoadArgs {
     /// Ask for real-time scheduling (SCHED_FIFO) of the workers
     #[arg(long)]
     pub realtime: bool,
+    /// Keep answers as they came, in the run folder's streams/: errors, all, or the first N of each stage; `ttft
+    /// decode` reads them
+    #[arg(long, value_name = "WHICH", value_parser = parse_save)]
+    pub save_streams: Option<SaveStreams>,
+}
+
+fn parse_save(text: &str) -> Result<SaveStreams, String> {
+    match text {
+        "errors" => Ok(SaveStreams::Errors),
+        "all" => Ok(SaveStreams::All),
+        n => count(n).map(SaveStreams::First).map_err(|_| "there are errors, all, and a number".to_owned()),
+    }
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {

@@ -6,8 +6,10 @@ use std::time::Duration;
 use ttft_drive::{Message, Running};
 use ttft_kernel::mono_now;
 use ttft_model::{Load, Nanos, Run, StageWindow};
+use ttft_store::redact::Secrets;
 use ttft_store::{Appended, RunFolder, StoreError};
 
+use super::streams::Streams;
 use super::warm_up::WarmUp;
 use crate::progress::Line;
 use crate::{exit, output};
@@ -28,9 +30,15 @@ pub(super) enum Ending {
 }
 
 /// Keeps everything until the run is over.
-pub(super) fn record(running: &Running, folder: RunFolder, run: Run) -> anyhow::Result<Ending> {
+pub(super) fn record(
+    running: &Running,
+    folder: RunFolder,
+    run: Run,
+    secrets: &Secrets,
+) -> anyhow::Result<Ending> {
     let warm_up = WarmUp::default();
-    Recorder { running, folder, run, warm_up, line: Line::new(), flushed: mono_now() }.listen()
+    let streams = Streams::under(folder.path(), secrets);
+    Recorder { running, folder, run, warm_up, streams, line: Line::new(), flushed: mono_now() }.listen()
 }
 
 struct Recorder<'a> {
@@ -38,6 +46,7 @@ struct Recorder<'a> {
     folder: RunFolder,
     run: Run,
     warm_up: WarmUp,
+    streams: Streams<'a>,
     line: Line,
     flushed: Nanos,
 }
@@ -85,6 +94,7 @@ impl Recorder<'_> {
                 let appended = self.folder.append(&records)?;
                 self.heed(&appended);
             }
+            Message::Stream(single) => self.streams.keep(&single),
             Message::WarmUp { requests } => self.line.begin(format!("warm-up, {requests} requests")),
             Message::StageBegan { stage, start } => {
                 self.begin(stage, start);

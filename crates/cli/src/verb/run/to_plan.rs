@@ -93,6 +93,7 @@ fn from_flags(args: &Args) -> anyhow::Result<Plan> {
         client: Client {
             workers: load.workers.map(|n| narrow(n, "--workers")).transpose()?,
             realtime: load.realtime,
+            save_streams: load.save_streams,
         },
         workloads: vec![workload(args, cache)?],
         stages: stages(load)?,

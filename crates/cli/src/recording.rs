@@ -1,4 +1,4 @@
-//! The answer of a check as a file that `ttft decode` reads: one JSON line for the head, one for each read of the body,
+//! An answer as a file that `ttft decode` reads: one JSON line for the head, one for each read of the body,
 //! one for the end.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use ttft_model::{ErrorClass, Nanos, Outcome};
 use ttft_store::redact::Secrets;
 
 /// Writes the answer; instants count from the moment the last byte of the request was written.
-pub(super) fn save(path: &Path, single: &Single, secrets: &Secrets) -> anyhow::Result<()> {
+pub(crate) fn save(path: &Path, single: &Single, secrets: &Secrets) -> anyhow::Result<()> {
     let (record, Some(headers)) = (&single.record, &single.headers) else {
         bail!("no answer came that could be saved to {}", path.display());
     };
