@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use serde_json::json;
 use statrs::distribution::{ContinuousCDF, Normal};
-use ttft_model::Load;
+use ttft_model::{Load, Nanos};
 
 use crate::samples::Samples;
 use crate::series::{Point, ranks};
@@ -35,6 +35,9 @@ const MATTERS: f64 = 1.2;
 
 /// Bends p95 by more than this share: a warning.
 const BENDS: f64 = 0.05;
+
+/// Rounds for which users that began together may stay in step.
+const ROUNDS_IN_STEP: usize = 6;
 
 /// Seed of the permutations: the same records give the same finding.
 const SEED: u64 = 0x6472_6966;
@@ -65,27 +68,31 @@ fn start(stage: &StageSummary, first: &[f64], rest: &[f64]) -> Finding {
     let all = [first, rest].concat();
     let (with, without) = (figures(&all), figures(rest));
     let (n, of) = (first.len(), all.len());
-    let users = match stage.load {
-        Load::Closed { concurrency, .. } => concurrency as usize,
+    // All users of a closed loop begin together, unless a ramp spreads them, and stay in step for some rounds.
+    let users = match &stage.load {
+        Load::Closed { concurrency, ramp_up } if ramp_up.0 == Nanos::ZERO => *concurrency as usize,
         _ => 0,
     };
-    // All users of a closed loop begin together, unless a ramp spreads them.
-    let burst = users > 1 && n >= users / 2 && n <= users + users / 2;
-    let (kind, what, remedy) = if burst {
+    let name = &stage.name;
+    let (kind, what, remedy) = if users > 1 && n >= users / 2 && n <= users + users / 2 {
         (
             "start_burst",
-            format!(
-                "{}: the first {n} requests, as many as all users begin with at once, are slower",
-                stage.name
-            ),
+            format!("{name}: the first {n} of {of} requests, with which all users begin at once, are slower"),
             "spread the users' start with --ramp-up, or run longer",
+        )
+    } else if users > 1 && n <= ROUNDS_IN_STEP * users {
+        (
+            "slow_start",
+            format!(
+                "{name}: the first {n} of {of} requests are slower: a cold start, or users still in step"
+            ),
+            "spread the users' start with --ramp-up, send more --warmup requests, or run longer",
         )
     } else {
         (
             "cold_start",
             format!(
-                "{}: the first {n} of {of} requests are slower than the others: a cold start",
-                stage.name
+                "{name}: the first {n} of {of} requests are slower than the others, as after a cold start"
             ),
             "send more --warmup requests of the same shape, or run longer",
         )

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::level::Evidence;
 use self::level::{Level, Sweep, sweeps};
-use crate::StageSummary;
+use crate::{StageSummary, Verdict};
 
 /// Bootstrap replicates.
 const REPLICATES: usize = 500;
@@ -116,15 +116,20 @@ pub(crate) fn find(stages: &[StageSummary], evidence: &[Evidence]) -> Knee {
 }
 
 fn of_sweep(sweep: &Sweep) -> Knee {
-    let good: Vec<&Level> = sweep.levels.iter().filter(|level| level.client_trouble.is_none()).collect();
-    let (tail, capacity) = (search(sweep, &good, tail::find), search(sweep, &good, capacity::find));
-    let reason = match (&tail, &capacity) {
+    let (tail, capacity) = (tail_knee(sweep), capacity_knee(sweep));
+    let mut reason = match (&tail, &capacity) {
         (Ok(_), Ok(_)) => String::new(),
         (Err(why), Ok(_)) => format!("{NO_TAIL}{why}"),
         (Ok(_), Err(why)) => format!("{NO_CAPACITY}{why}"),
         (Err(one), Err(other)) if one == other => format!("neither knee: {one}"),
         (Err(tail), Err(capacity)) => format!("{NO_TAIL}{tail}; {NO_CAPACITY}{capacity}"),
     };
+    let out: Vec<&Level> = sweep.levels.iter().filter(|level| level.trust != Verdict::Ok).collect();
+    if let (false, Some(first)) = (reason.is_empty(), out.first()) {
+        let names: Vec<&str> = out.iter().map(|level| level.stage.name.as_str()).collect();
+        let trouble = first.trouble.as_deref().unwrap_or(first.trust.name());
+        reason = format!("{reason}; the client was not at its best at {}: {trouble}", names.join(", "));
+    }
     Knee {
         levels: sweep.levels.len() as u32,
         tail_knee: tail.ok(),
@@ -137,26 +142,39 @@ fn of_sweep(sweep: &Sweep) -> Knee {
 const NO_TAIL: &str = "no tail knee: ";
 const NO_CAPACITY: &str = "no capacity knee: ";
 
-/// Looks for a knee in the levels at which the client was good; where there is none, whether the others show one.
-fn search(sweep: &Sweep, good: &[&Level], find: fn(Axis, &[&Level], &mut StdRng) -> Search) -> Search {
-    let seeded = || StdRng::seed_from_u64(SEED);
-    let found = find(sweep.axis, good, &mut seeded());
-    let Err(why) = found else { return found };
-    let trouble = sweep.levels.iter().find_map(|level| Some((level, level.client_trouble.as_ref()?)));
-    let Some((level, trouble)) = trouble else { return Err(why) };
-    let all: Vec<&Level> = sweep.levels.iter().collect();
-    Err(match find(sweep.axis, &all, &mut seeded()) {
-        Ok(knee) => format!(
-            "what shows at {} {} is not the server's to answer for: at {} the client was {trouble}",
-            sweep.axis.name(),
-            knee.level,
-            level.stage.name,
-        ),
-        Err(_) => format!(
-            "{why} (levels such as {} are left out: there the client was {trouble})",
-            level.stage.name
-        ),
-    })
+/// A level at which the client was suspect may stand for the flat part, since its own delays only hide a knee; it can
+/// be no knee itself.
+fn tail_knee(sweep: &Sweep) -> Search {
+    let finer = search(sweep, Verdict::Suspect, tail::find);
+    let of_server =
+        |knee: &KneePoint| sweep.levels.iter().any(|l| l.trust == Verdict::Ok && l.stage.name == knee.stage);
+    match finer {
+        Ok(knee) if of_server(&knee) => Ok(knee),
+        _ => search(sweep, Verdict::Ok, tail::find).map_err(|why| blame(sweep, why, tail::find)),
+    }
+}
+
+fn capacity_knee(sweep: &Sweep) -> Search {
+    search(sweep, Verdict::Ok, capacity::find).map_err(|why| blame(sweep, why, capacity::find))
+}
+
+type Find = fn(Axis, &[&Level], &mut StdRng) -> Search;
+
+/// Looks among the levels at which the client was no worse than that.
+fn search(sweep: &Sweep, worst: Verdict, find: Find) -> Search {
+    let levels: Vec<&Level> = sweep.levels.iter().filter(|level| level.trust <= worst).collect();
+    find(sweep.axis, &levels, &mut StdRng::seed_from_u64(SEED))
+}
+
+/// Why there is no knee: what shows only with the levels of a bad client is said to be its own.
+fn blame(sweep: &Sweep, why: String, find: Find) -> String {
+    if sweep.levels.iter().all(|level| level.trust == Verdict::Ok) {
+        return why;
+    }
+    match search(sweep, Verdict::Invalid, find) {
+        Ok(knee) => format!("what shows at {} is not the server's, or not surely", knee.stage),
+        Err(_) => why,
+    }
 }
 
 /// The levels with enough requests, if those are enough levels.

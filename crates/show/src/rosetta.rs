@@ -91,7 +91,7 @@ fn tool(row: &RosettaRow) -> Cell {
 fn why(row: &RosettaRow, style: Style) -> String {
     let name = match &row.variant {
         Some(variant) => format!("{}, {variant}", row.tool),
-        None => format!("{} {}", row.tool, row.version),
+        None => row.tool.clone(),
     };
     let difference = match row.ttft_p50_less_ours_ms {
         _ if row.ttft_same => "same TTFT here".to_owned(),

@@ -39,8 +39,10 @@ pub(super) struct Level<'a> {
     pub(super) rate: f64,
     /// Standard error of that, relative.
     pub(super) rate_error: f64,
-    /// Why the client cannot be trusted there, if it cannot.
-    pub(super) client_trouble: Option<String>,
+    /// How far the client can be trusted there: the worst of the repetitions.
+    pub(super) trust: Verdict,
+    /// Why no further.
+    pub(super) trouble: Option<String>,
     ttft: Sorted,
     /// Independent requests that are worth as much as all.
     worth: f64,
@@ -110,18 +112,16 @@ impl<'a> Level<'a> {
         let between = moments(rates.iter().copied())
             .filter(|_| mean > 0.0)
             .map_or(0.0, |(_, variance)| (variance / repeated).sqrt() / mean);
-        let troubled = repetitions.iter().map(|(s, _)| &s.client).max_by_key(|client| client.verdict);
-        let client_trouble = troubled.filter(|client| client.verdict != Verdict::Ok).map(|client| {
-            let why = client.reasons.first().and_then(|why| why.split(';').next()).unwrap_or_default();
-            format!("{}: {why}", client.verdict.name())
-        });
+        let worst = repetitions.iter().map(|(s, _)| &s.client).max_by_key(|client| client.verdict)?;
+        let trouble = worst.reasons.first().and_then(|why| why.split(';').next()).map(str::to_owned);
         Some(Self {
             load,
             stage,
             n: ttft.len(),
             rate: mean,
             rate_error: own.max(between),
-            client_trouble,
+            trust: worst.verdict,
+            trouble,
             ttft: ttft.sorted(),
             worth: worth.max(1.0),
         })

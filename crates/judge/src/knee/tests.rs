@@ -176,6 +176,21 @@ fn a_knee_of_the_client_is_not_the_servers() {
         "{}",
         knee.reason
     );
+    // A level of a suspect client may be flat, but is no knee.
+    for stage in &mut stages[..3] {
+        stage.client.verdict = Verdict::Suspect;
+    }
+    for stage in &mut stages[3..] {
+        stage.client = Client::default();
+    }
+    assert_eq!(find(&stages, &evidence).tail_knee.unwrap().stage, "c8");
+    stages[3].client.verdict = Verdict::Suspect;
+    assert_ne!(find(&stages, &evidence).tail_knee.map(|knee| knee.stage).as_deref(), Some("c8"));
+    for stage in &mut stages {
+        let verdict = if stage.name == "c1" || stage.name == "c2" { Verdict::Ok } else { Verdict::Invalid };
+        stage.client.verdict = verdict;
+    }
+    stages[2].client = Client::default();
     // Levels of a good client still tell.
     stages[3].client = Client::default();
     let knee = find(&stages, &evidence);
