@@ -27,6 +27,14 @@ pub struct Stream {
     pub first_token_coalesced_share: Option<f64>,
     /// Requests of more than one output event that all came in one read.
     pub all_in_one_read: u64,
+    /// Mean length of the first event, in bytes.
+    pub first_event_bytes: Option<f64>,
+    /// Requests whose events carry several tokens each: the server bundles.
+    pub bundled_by_server: u64,
+    /// Requests with several events in one segment, read in time: the server's writes, a proxy or TCP bundle.
+    pub bundled_by_path: u64,
+    /// Requests with several events in one read that came late: the kernel has merged what waited for this client.
+    pub bundled_by_client: u64,
     /// Requests whose tokens per event were told by running usage.
     pub itl_told: u64,
     /// Requests with as many tokens as events.
@@ -63,7 +71,14 @@ pub(crate) struct StreamFold {
     coalesced_reads: u64,
     tokens: u64,
     events_of_known: u64,
+    first_event_bytes: u64,
 }
+
+/// From so many tokens an event on a server is said to bundle: below, special tokens and held-back characters do it.
+const BUNDLE: f64 = 1.5;
+
+/// A read this late may have found more than was sent at once.
+const LATE_MS: f64 = 1.0;
 
 impl StreamFold {
     /// Counts one ok request.
@@ -84,6 +99,13 @@ impl StreamFold {
         all.compressed += u64::from(facts.compressed);
         all.resent += u64::from(r.connection.resent);
         all.reused += u64::from(r.connection.reused);
+        let mean_tokens = r.answer.output_tokens().map(|tokens| tokens as f64 / n.max(1) as f64);
+        all.bundled_by_server += u64::from(n > 0 && mean_tokens.is_some_and(|tokens| tokens >= BUNDLE));
+        if coalesced > 0 {
+            let late = r.read_lag_max.is_some_and(|lag| lag.as_millis_f64() > LATE_MS);
+            *(if late { &mut all.bundled_by_client } else { &mut all.bundled_by_path }) += 1;
+        }
+        self.first_event_bytes += u64::from(facts.first_event_bytes);
         match metrics::event_tokens(r) {
             EventTokens::Told => all.itl_told += 1,
             EventTokens::OneEach => all.itl_one_each += 1,
@@ -107,6 +129,9 @@ impl StreamFold {
             (&mut all.coalesced_gaps, more.coalesced_gaps),
             (&mut all.first_token_coalesced, more.first_token_coalesced),
             (&mut all.all_in_one_read, more.all_in_one_read),
+            (&mut all.bundled_by_server, more.bundled_by_server),
+            (&mut all.bundled_by_path, more.bundled_by_path),
+            (&mut all.bundled_by_client, more.bundled_by_client),
             (&mut all.itl_told, more.itl_told),
             (&mut all.itl_one_each, more.itl_one_each),
             (&mut all.itl_mean, more.itl_mean),
@@ -123,6 +148,7 @@ impl StreamFold {
             (&mut self.coalesced_reads, other.coalesced_reads),
             (&mut self.tokens, other.tokens),
             (&mut self.events_of_known, other.events_of_known),
+            (&mut self.first_event_bytes, other.first_event_bytes),
         ] {
             *ours += theirs;
         }
@@ -131,6 +157,7 @@ impl StreamFold {
     /// The counts with their shares.
     pub(crate) fn finish(self) -> Stream {
         let mut all = self.counts;
+        all.first_event_bytes = share(self.first_event_bytes, all.requests);
         all.tokens_per_event = share(self.tokens, self.events_of_known);
         all.events_per_read = share(all.output_events, self.reads_with_output);
         all.coalesced_reads_share = share(self.coalesced_reads, self.reads_with_output);

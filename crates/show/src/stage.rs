@@ -259,6 +259,7 @@ fn notes(stage: &StageSummary, style: Style) -> String {
     let late = stage.client.read_lag_ms.p99.is_some_and(|p99| p99 > LATE_MS);
     let why = if late { "this client was late to read" } else { "something between collects the stream" };
     say(stream.all_in_one_read, &format!("got all output in one read: {why}"));
+    say(stream.bundled_by_server, "have several tokens in an event: the server bundles");
     say(stream.compressed, "got a compressed answer although none was asked for");
     say(stream.without_terminator, "ended without the dialect's terminator");
     say(stream.resent, "went out again because a kept connection had been closed");
@@ -279,7 +280,11 @@ fn notes(stage: &StageSummary, style: Style) -> String {
     let gaps = stage.latency_ms.get("event_gap").map_or(0, |d| d.n) + stream.coalesced_gaps;
     if stream.coalesced_gaps * 100 > gaps {
         let share = percent(stream.coalesced_gaps as f64 / gaps as f64);
-        notes.push(format!("{share} of the gaps between events cannot be measured: both came in one read"));
+        let who = match (stream.bundled_by_client, stream.bundled_by_path) {
+            (client, path) if client > path => "this client read late, and the kernel merges what waits",
+            _ => "they came in one segment, bundled by the server's writes, a proxy or TCP",
+        };
+        notes.push(format!("{share} of the gaps between events cannot be measured: {who}"));
     }
     for (metric, title) in [("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL")] {
         let excluded = stage.latency_ms.get(metric).map_or(0, |d| d.excluded);
