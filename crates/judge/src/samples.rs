@@ -22,9 +22,16 @@ pub struct Samples {
     squares: f64,
     min: f64,
     max: f64,
+    /// Fewer than [`EXACT_LIMIT`] to keep exactly, if asked for.
+    limit: Option<usize>,
 }
 
 impl Samples {
+    /// A set that keeps at most so many numbers exactly, for where there are many sets.
+    pub(crate) fn within(limit: usize) -> Self {
+        Self { limit: Some(limit), ..Self::default() }
+    }
+
     /// Adds one number.
     pub fn push(&mut self, value: f64) {
         self.push_many(value, 1);
@@ -119,7 +126,7 @@ impl Samples {
     }
 
     fn spill_if_full(&mut self) {
-        if self.exact.len() > EXACT_LIMIT {
+        if self.exact.len() > self.limit.unwrap_or(EXACT_LIMIT) {
             count_into(&mut self.bins, std::mem::take(&mut self.exact));
         }
     }

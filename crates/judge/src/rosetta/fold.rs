@@ -14,6 +14,9 @@ pub const ROSETTA_SCHEMA: &str = "ttft.rosetta/1";
 /// Below this difference, relative to ours, a figure is called the same.
 const SAME: f64 = 0.0005;
 
+/// Numbers that each of the many sets keeps exactly (1 MiB).
+const EXACT: usize = 1 << 17;
+
 /// A run in the words of other tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rosetta {
@@ -123,7 +126,7 @@ struct PeerFold {
 }
 
 /// TTFT, and each figure about tokens.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Sums {
     seen: u64,
     ttft: Samples,
@@ -134,7 +137,12 @@ struct Sums {
 
 impl Sums {
     fn new(figures: usize) -> Self {
-        Self { figures: vec![Samples::default(); figures], without: vec![0; figures], ..Self::default() }
+        Self {
+            seen: 0,
+            ttft: Samples::within(EXACT),
+            figures: vec![Samples::within(EXACT); figures],
+            without: vec![0; figures],
+        }
     }
 
     fn push(&mut self, ttft: Option<f64>, figures: impl Iterator<Item = Vec<(f64, u64)>>) {
