@@ -3,7 +3,7 @@
 use rand::rngs::StdRng;
 
 use super::level::Level;
-use super::{Axis, KneePoint, REPLICATES, Search, cause, enough, interval};
+use super::{Axis, KneePoint, LEAST_LEVELS, REPLICATES, Search, cause, enough, interval};
 
 /// Throughput this close to the most of any level has stopped growing.
 const CLOSE: f64 = 0.95;
@@ -19,7 +19,15 @@ const SURE: f64 = 0.95;
 
 /// Finds it.
 pub(super) fn find(axis: Axis, levels: &[&Level], random: &mut StdRng) -> Search {
-    let levels = &*enough(levels, LEAST)?;
+    let steady: Vec<&Level> = levels.iter().filter(|level| level.steady).copied().collect();
+    if steady.len() < LEAST_LEVELS && steady.len() < levels.len() {
+        return Err(format!(
+            "cannot tell from {} of {} levels with a steady window; {LEAST_LEVELS} are needed",
+            steady.len(),
+            levels.len()
+        ));
+    }
+    let levels = &*enough(&steady, LEAST)?;
     let rates: Vec<f64> = levels.iter().map(|level| level.rate).collect();
     let loads: Vec<f64> = levels.iter().map(|level| level.load).collect();
     let Some(at) = plateau(&loads, &rates) else {

@@ -8,7 +8,7 @@ use ttft_model::{Arrival, Load};
 use super::Axis;
 use crate::samples::Sorted;
 use crate::series::{Point, design_effect, moments, ranks};
-use crate::{Samples, StageSummary, Verdict};
+use crate::{Samples, StageSummary, Verdict, WindowChoice};
 
 /// What a stage keeps for the search, beside its summary.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +39,8 @@ pub(super) struct Level<'a> {
     pub(super) rate: f64,
     /// Standard error of that, relative.
     pub(super) rate_error: f64,
+    /// Its rates are of a steady window, in every repetition: ramp and tail would lower them.
+    pub(super) steady: bool,
     /// How far the client can be trusted there: the worst of the repetitions.
     pub(super) trust: Verdict,
     /// Why no further.
@@ -120,6 +122,7 @@ impl<'a> Level<'a> {
             n: ttft.len(),
             rate: mean,
             rate_error: own.max(between),
+            steady: repetitions.iter().all(|(stage, _)| stage.window == WindowChoice::Steady),
             trust: worst.verdict,
             trouble,
             ttft: ttft.sorted(),

@@ -246,3 +246,23 @@ fn the_probable_cause_is_what_the_figures_tell() {
     let cause = find(&stages, &evidence).tail_knee.unwrap().probable_cause.unwrap();
     assert!(cause.contains("30.0 % of requests fail at c8"), "{cause}");
 }
+
+#[test]
+fn rates_with_ramp_and_tail_show_no_capacity() {
+    let mut random = StdRng::seed_from_u64(1);
+    let (mut stages, evidence): (Vec<_>, Vec<_>) =
+        knees(500).iter().map(|level| draw(*level, &mut random)).unzip();
+    for stage in &mut stages[5..] {
+        stage.window = WindowChoice::Whole;
+    }
+    let knee = find(&stages, &evidence);
+    assert!(
+        knee.capacity_knee.is_none() && knee.reason.contains("still grows at the last level, c16"),
+        "{knee:?}"
+    );
+    for stage in &mut stages[2..] {
+        stage.window = WindowChoice::Whole;
+    }
+    let reason = find(&stages, &evidence).reason;
+    assert!(reason.contains("cannot tell from 2 of 7 levels with a steady window"), "{reason}");
+}
