@@ -36,9 +36,6 @@ const MATTERS: f64 = 1.2;
 /// Bends p95 by more than this share: a warning.
 const BENDS: f64 = 0.05;
 
-/// Rounds for which users that began together may stay in step.
-const ROUNDS_IN_STEP: usize = 6;
-
 /// Seed of the permutations: the same records give the same finding.
 const SEED: u64 = 0x6472_6966;
 
@@ -80,7 +77,7 @@ fn start(stage: &StageSummary, first: &[f64], rest: &[f64]) -> Finding {
             format!("{name}: the first {n} of {of} requests, with which all users begin at once, are slower"),
             "spread the users' start with --ramp-up, or run longer",
         )
-    } else if users > 1 && n <= ROUNDS_IN_STEP * users {
+    } else if users > 1 {
         (
             "slow_start",
             format!(

@@ -145,17 +145,27 @@ const NO_CAPACITY: &str = "no capacity knee: ";
 /// A level at which the client was suspect may stand for the flat part, since its own delays only hide a knee; it can
 /// be no knee itself.
 fn tail_knee(sweep: &Sweep) -> Search {
-    let finer = search(sweep, Verdict::Suspect, tail::find);
-    let of_server =
-        |knee: &KneePoint| sweep.levels.iter().any(|l| l.trust == Verdict::Ok && l.stage.name == knee.stage);
-    match finer {
-        Ok(knee) if of_server(&knee) => Ok(knee),
+    match search(sweep, Verdict::Suspect, tail::find) {
+        Ok(knee) if good(sweep).any(|level| level.load.to_bits() == knee.level.to_bits()) => Ok(knee),
         _ => search(sweep, Verdict::Ok, tail::find).map_err(|why| blame(sweep, why, tail::find)),
     }
 }
 
+/// A level at which the client was suspect may stand for the growth, but neither for its end nor for what comes beyond.
 fn capacity_knee(sweep: &Sweep) -> Search {
-    search(sweep, Verdict::Ok, capacity::find).map_err(|why| blame(sweep, why, capacity::find))
+    match search(sweep, Verdict::Suspect, capacity::find) {
+        Ok(knee)
+            if good(sweep).any(|level| level.load.to_bits() == knee.level.to_bits())
+                && good(sweep).any(|level| level.steady && level.load >= capacity::BEYOND * knee.level) =>
+        {
+            Ok(knee)
+        }
+        _ => search(sweep, Verdict::Ok, capacity::find).map_err(|why| blame(sweep, why, capacity::find)),
+    }
+}
+
+fn good<'a, 'b>(sweep: &'a Sweep<'b>) -> impl Iterator<Item = &'a Level<'b>> {
+    sweep.levels.iter().filter(|level| level.trust == Verdict::Ok)
 }
 
 type Find = fn(Axis, &[&Level], &mut StdRng) -> Search;

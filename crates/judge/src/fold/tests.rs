@@ -402,7 +402,7 @@ fn slow_first_requests_are_told_with_their_effect() {
     let summary = fold.finish();
     assert_eq!(summary.contamination.len(), 1, "{:?}", summary.contamination);
     let effect = summary.contamination[0].effect.as_ref().unwrap();
-    assert_eq!(effect["kind"], "cold_start");
+    assert_eq!(effect["kind"], "slow_start");
     assert_eq!(effect["requests"], 20, "two users, from 1 s to 2 s");
     let p95 = |of: &str| effect["ttft_ms"][of]["p95"].as_f64().unwrap();
     assert!(p95("with") > 150.0 && p95("without") < 50.0, "{effect}");

@@ -9,7 +9,7 @@ use super::{Axis, KneePoint, LEAST_LEVELS, REPLICATES, Search, cause, enough, in
 const CLOSE: f64 = 0.95;
 
 /// There must be a level of so many times the load beyond, to show that more load brings no more.
-const BEYOND: f64 = 1.25;
+pub(super) const BEYOND: f64 = 1.25;
 
 /// Fewer requests have no rate to speak of.
 const LEAST: u64 = 20;

@@ -183,7 +183,13 @@ fn a_knee_of_the_client_is_not_the_servers() {
     for stage in &mut stages[3..] {
         stage.client = Client::default();
     }
-    assert_eq!(find(&stages, &evidence).tail_knee.unwrap().stage, "c8");
+    let knee = find(&stages, &evidence);
+    assert_eq!(knee.tail_knee.unwrap().stage, "c8");
+    assert_eq!(knee.capacity_knee.unwrap().stage, "c16", "suspect levels may grow");
+    for stage in &mut stages[5..] {
+        stage.client.verdict = Verdict::Suspect;
+    }
+    assert!(find(&stages, &evidence).capacity_knee.is_none(), "what is beyond must be sure");
     stages[3].client.verdict = Verdict::Suspect;
     assert_ne!(find(&stages, &evidence).tail_knee.map(|knee| knee.stage).as_deref(), Some("c8"));
     for stage in &mut stages {
