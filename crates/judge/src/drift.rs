@@ -33,7 +33,7 @@ const NEVER: f64 = 2.6;
 /// A change of the median by less than this factor is of no consequence.
 const MATTERS: f64 = 1.2;
 
-/// Bends p95 by more than this share: a warning.
+/// Bends the median or p95 by more than this share: a warning.
 const BENDS: f64 = 0.05;
 
 /// Seed of the permutations: the same records give the same finding.
@@ -55,6 +55,14 @@ pub(crate) fn find(stage: &StageSummary, points: &[Point]) -> Option<Finding> {
     {
         return Some(start(stage, &values[..at], &values[at..]));
     }
+    if let Some(Change { at }) = change(head).filter(|change| change.at <= 3 * users(stage) / 2)
+        && median(&head[at..]) >= MATTERS * median(&head[..at])
+    {
+        let (n, name) = (at, &stage.name);
+        let what =
+            format!("{name}: the first {n} requests are faster: the queue of all users was still filling");
+        return Some(told(stage, "filling", what, BEGIN_APART, &values[..at], &values[at..]));
+    }
     let stride = points.len().div_ceil(MOST).max(1);
     let points: Vec<Point> = points.iter().step_by(stride).copied().collect();
     drift(stage, &points)
@@ -62,20 +70,13 @@ pub(crate) fn find(stage: &StageSummary, points: &[Point]) -> Option<Finding> {
 
 /// The first requests are slower.
 fn start(stage: &StageSummary, first: &[f64], rest: &[f64]) -> Finding {
-    let all = [first, rest].concat();
-    let (with, without) = (figures(&all), figures(rest));
-    let (n, of) = (first.len(), all.len());
-    // All users of a closed loop begin together, unless a ramp spreads them, and stay in step for some rounds.
-    let users = match &stage.load {
-        Load::Closed { concurrency, ramp_up } if ramp_up.0 == Nanos::ZERO => *concurrency as usize,
-        _ => 0,
-    };
+    let (n, of, users) = (first.len(), first.len() + rest.len(), users(stage));
     let name = &stage.name;
     let (kind, what, remedy) = if users > 1 && n >= users / 2 && n <= users + users / 2 {
         (
             "start_burst",
             format!("{name}: the first {n} of {of} requests, with which all users begin at once, are slower"),
-            "spread the users' start with --ramp-up, or run longer",
+            BEGIN_APART,
         )
     } else if users > 1 {
         (
@@ -94,6 +95,31 @@ fn start(stage: &StageSummary, first: &[f64], rest: &[f64]) -> Finding {
             "send more --warmup requests of the same shape, or run longer",
         )
     };
+    told(stage, kind, what, remedy, first, rest)
+}
+
+/// What to do about users that begin together.
+const BEGIN_APART: &str = "spread the users' start with --ramp-up, or run longer";
+
+/// Users of a closed loop that all begin together, since no ramp spreads them; 0 of any other load.
+fn users(stage: &StageSummary) -> usize {
+    match &stage.load {
+        Load::Closed { concurrency, ramp_up } if ramp_up.0 == Nanos::ZERO => *concurrency as usize,
+        _ => 0,
+    }
+}
+
+/// A finding on first requests, with the figures with them and without.
+fn told(
+    stage: &StageSummary,
+    kind: &str,
+    what: String,
+    remedy: &str,
+    first: &[f64],
+    rest: &[f64],
+) -> Finding {
+    let all = [first, rest].concat();
+    let (with, without) = (figures(&all), figures(rest));
     let evidence = format!(
         "median TTFT {} of these, {} of the others; p95 {} with them and {} without, mean {} and {}",
         ms(median(first)),
@@ -103,11 +129,12 @@ fn start(stage: &StageSummary, first: &[f64], rest: &[f64]) -> Finding {
         ms(with.mean),
         ms(without.mean),
     );
-    let level = if with.p95 > (1.0 + BENDS) * without.p95 { Level::Warn } else { Level::Note };
+    let bent = [with.p50 / without.p50, with.p95 / without.p95].map(|ratio| (ratio - 1.0).abs());
+    let level = if bent[0].max(bent[1]) > BENDS { Level::Warn } else { Level::Note };
     Finding::new(level, what).because(evidence).remedy(remedy).effect(json!({
         "kind": kind,
         "stage": stage.name,
-        "requests": n,
+        "requests": first.len(),
         "ttft_ms": { "with": with.json(), "without": without.json() },
     }))
 }

@@ -417,3 +417,18 @@ fn an_even_stream_is_a_good_experience() {
     assert_eq!((seen.fluidity.first_token_ms, seen.fluidity.token_ms), (100.0, 10.0));
     assert_eq!((seen.fluidity.fluid_share, seen.fluidity.excluded), (Some(1.0), 0));
 }
+
+#[test]
+fn a_queue_that_fills_is_told() {
+    let run = run(40, &[]);
+    let mut fold = RunFold::new(&run).unwrap();
+    for i in 0..240 {
+        let jitter = i * 7_919 % 23;
+        let mut r = if i < 40 { ok(1000 + i, 60 + jitter, 2) } else { ok(1100 + i * 20, 200 + jitter, 2) };
+        r.seq = i as u64;
+        fold.push(&r);
+    }
+    let summary = fold.finish();
+    let effect = summary.contamination[0].effect.as_ref().unwrap();
+    assert_eq!((&effect["kind"], &effect["requests"]), (&"filling".into(), &40.into()), "{effect}");
+}

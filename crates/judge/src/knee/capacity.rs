@@ -6,10 +6,10 @@ use super::level::Level;
 use super::{Axis, KneePoint, LEAST_LEVELS, REPLICATES, Search, cause, enough, interval};
 
 /// Throughput this close to the most of any level has stopped growing.
-const CLOSE: f64 = 0.95;
+const CLOSE: f64 = 0.9;
 
 /// There must be a level of so many times the load beyond, to show that more load brings no more.
-pub(super) const BEYOND: f64 = 1.25;
+pub(super) const BEYOND: f64 = 1.5;
 
 /// Fewer requests have no rate to speak of.
 const LEAST: u64 = 20;
