@@ -33,7 +33,8 @@ fn shape(text: &str) -> String {
     for line in text.lines() {
         // The opinion on the client goes up to the next empty line; single oddities begin with a dash.
         of_client = (of_client && !line.is_empty()) || line.starts_with("client ");
-        if of_client || line.starts_with("- ") {
+        // So does how smoothly the stream ran, in words.
+        if of_client || line.starts_with("- ") || line.contains("fluidity") {
             continue;
         }
         // An interval whose ends look the same is not shown.
