@@ -22,6 +22,6 @@ mod waterfall;
 pub use escape::{escape, is_hostile};
 pub use findings::findings_text;
 pub use rosetta::rosetta_text;
-pub use style::Style;
+pub use style::{Style, wrap};
 pub use summary::summary_text;
 pub use waterfall::waterfall_text;

@@ -49,7 +49,7 @@ impl Style {
 
 /// Breaks text between words into lines of at most `width` characters: the first begins with `first`, the others
 /// with as many blanks. A word that is longer than a line stays whole.
-pub(crate) fn wrap(first: &str, text: &str, width: usize) -> String {
+pub fn wrap(first: &str, text: &str, width: usize) -> String {
     let indent = first.chars().count();
     let mut out = first.to_owned();
     let mut column = indent;

@@ -44,7 +44,7 @@ fn one(out: &mut String, name: &str, reading: &Reading, style: Style) {
         out.push('\n');
     }
     for remark in remarks {
-        out.push_str(&wrapped(&remark, style.width));
+        out.push_str(&ttft_show::wrap("  ", &remark, style.width));
     }
 }
 
@@ -141,27 +141,6 @@ fn aligned(rows: &[Vec<String>], left: &[usize]) -> String {
     out
 }
 
-/// A remark broken between words, its further lines set in.
-fn wrapped(text: &str, width: usize) -> String {
-    let mut out = String::new();
-    let mut line = String::new();
-    let indent = text.chars().take_while(|c| *c == ' ').count();
-    line.push_str(&" ".repeat(indent));
-    for word in text.split_whitespace() {
-        if line.chars().count() + 1 + word.chars().count() > width && !line.trim().is_empty() {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line.clear();
-            line.push_str("    ");
-        }
-        line.push_str(word);
-        line.push(' ');
-    }
-    out.push_str(line.trim_end());
-    out.push('\n');
-    out
-}
-
 /// The unit of a row.
 struct Unit {
     sign: &'static str,
@@ -250,10 +229,5 @@ mod tests {
             assert_eq!(figures(value), text);
         }
         assert_eq!(grouped(1234.0), "1,234");
-    }
-
-    #[test]
-    fn lines_break_between_words() {
-        assert_eq!(wrapped("  a: one two three", 12), "  a: one two\n    three\n");
     }
 }
