@@ -29,12 +29,13 @@ fn summary() {
 /// A summary without what differs from run to run: numbers, widths, and how busy this machine happens to be.
 fn shape(text: &str) -> String {
     let mut lines = Vec::new();
-    let mut of_client = false;
+    let (mut of_client, mut of_oddity) = (false, false);
     for line in text.lines() {
         // The opinion on the client goes up to the next empty line; single oddities begin with a dash.
         of_client = (of_client && !line.is_empty()) || line.starts_with("client ");
+        of_oddity = line.starts_with("- ") || (of_oddity && line.starts_with("  "));
         // So does how smoothly the stream ran, in words.
-        if of_client || line.starts_with("- ") || line.contains("fluidity") {
+        if of_client || of_oddity || line.contains("fluidity") {
             continue;
         }
         // An interval whose ends look the same is not shown.
