@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accuracy;
+mod cpu;
 mod engine;
 mod machine;
 mod memory;

@@ -7,28 +7,11 @@ use serde::Serialize;
 use ttft_kernel::mono_now;
 use ttft_model::Nanos;
 
-use crate::{CLIENT_CPU, SERVER_CPU};
+use crate::cpu::{Cpu, TICK_NS};
+use crate::{CLIENT_CPU, SERVER_CPU, cpu};
 
-/// One tick of `/proc` in nanoseconds; `USER_HZ` is 100 on every Linux.
-const TICK_NS: i64 = 10_000_000;
 /// From this share of a core on, a measurement is called noisy.
 pub(crate) const NOISY_PERCENT: f64 = 8.0;
-
-/// CPU time of this process's ended and awaited children, so far; to 10 ms.
-pub(crate) fn children_cpu() -> anyhow::Result<Nanos> {
-    Ok(own_and_children()?.1)
-}
-
-/// CPU time of this process, and of its ended and awaited children.
-fn own_and_children() -> anyhow::Result<(Nanos, Nanos)> {
-    let stat = fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
-    // The name in brackets may hold anything; the state that follows it is field 3.
-    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
-    let ticks = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<i64>().ok());
-    let sum = |user, system| Some(Nanos((ticks(user)? + ticks(system)?) * TICK_NS));
-    sum(14, 15).zip(sum(16, 17)).context("/proc/self/stat is not as expected")
-}
 
 /// What else ran on the two cores, in percent of each.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -56,13 +39,13 @@ pub(crate) struct NoiseMeter {
     at: Nanos,
     server: Core,
     client: Core,
-    own: Nanos,
-    children: Nanos,
+    own: Cpu,
+    children: Cpu,
 }
 
 impl NoiseMeter {
     pub(crate) fn start() -> anyhow::Result<Self> {
-        let (own, children) = own_and_children()?;
+        let (own, children) = cpu::of_self_and_children()?;
         Ok(Self {
             at: mono_now(),
             server: Core::read(SERVER_CPU)?,
@@ -75,7 +58,7 @@ impl NoiseMeter {
     pub(crate) fn finish(self) -> anyhow::Result<Noise> {
         let now = Self::start()?;
         let length = (now.at - self.at).0 as f64;
-        let percent = |busy: i64, ours: Nanos| ((busy - ours.0) as f64 / length * 100.0).max(0.0);
+        let percent = |busy: i64, ours: Cpu| ((busy - ours.total().0) as f64 / length * 100.0).max(0.0);
         let stolen = now.server.stolen - self.server.stolen + now.client.stolen - self.client.stolen;
         Ok(Noise {
             server_core: percent(now.server.busy - self.server.busy, now.own - self.own),

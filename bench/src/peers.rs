@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use ttft_model::Nanos;
 
 use crate::CLIENT_CPU;
-use crate::noise::children_cpu;
+use crate::cpu::{Cpu, of_children};
 use crate::pinned::Pinned;
 
 /// Where the tools leave their figures.
@@ -31,7 +31,7 @@ pub(crate) struct Cost {
     pub(crate) requests: u64,
     pub(crate) wall: Nanos,
     /// Of all its processes.
-    pub(crate) cpu: Nanos,
+    pub(crate) cpu: Cpu,
 }
 
 /// A tool.
@@ -90,14 +90,14 @@ impl Peer {
         let to_log = fs::File::create(&log)?;
         command.current_dir(folder).stdin(Stdio::null());
         command.stderr(to_log.try_clone()?).stdout(to_log);
-        let cpu = children_cpu()?;
+        let cpu = of_children()?;
         let mut client = Pinned::start(command, CLIENT_CPU)?;
         let (status, ended) = client.wait()?;
         let wall = ended - client.at;
         let said = fs::read_to_string(&log).unwrap_or_default();
         ensure!(status.success(), "{} ended with {status}: {said}", self.name());
         let requests = if self.counts() { load.requests } else { requests_of_wrk(&said)? };
-        Ok(Cost { requests, wall, cpu: children_cpu()? - cpu })
+        Ok(Cost { requests, wall, cpu: of_children()? - cpu })
     }
 
     /// The times to first token in milliseconds that a run with details left in `folder`; `None` of a tool that

@@ -33,7 +33,7 @@ struct Figures {
     requests: u64,
     failed: u64,
     samples: Vec<Sample>,
-    /// Slope of the line through the samples after the first minute.
+    /// Slope of the line through the second half of the samples.
     kib_per_minute: Option<f64>,
     /// The same, of each thousand requests.
     kib_per_1000_requests: Option<f64>,
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let length_s = stage.windows.whole.duration_s;
     let steady: Vec<(f64, f64)> = samples
         .iter()
-        .filter(|sample| sample.at_s > 60.0_f64.min(length_s / 2.0) && sample.at_s < length_s)
+        .filter(|sample| sample.at_s > length_s / 2.0 && sample.at_s < length_s)
         .map(|sample| (sample.at_s / 60.0, sample.resident_kib as f64))
         .collect();
     let kib_per_minute = slope(&steady);
@@ -78,7 +78,7 @@ fn text(figures: &Figures) -> String {
         table.row([format!("{:.0}", sample.at_s), sample.resident_kib.to_string()]);
     }
     format!(
-        "{}\n{} requests, {} failed; growth after the first minute {} KiB/min, {} KiB per 1,000 requests\n",
+        "{}\n{} requests, {} failed; growth over the second half {} KiB/min, {} KiB per 1,000 requests\n",
         table.text(),
         figures.requests,
         figures.failed,

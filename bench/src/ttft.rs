@@ -10,7 +10,7 @@ use ttft_model::Nanos;
 use ttft_store::{StoredRun, read_run};
 
 use crate::CLIENT_CPU;
-use crate::noise::children_cpu;
+use crate::cpu::{Cpu, of_children};
 use crate::pinned::Pinned;
 
 /// A closed-loop load test.
@@ -47,7 +47,7 @@ impl LoadTest {
 
     /// Runs it on the client's core to its end.
     pub(crate) fn run(&self, url: &str, out: &Path) -> anyhow::Result<Finished> {
-        let cpu = children_cpu()?;
+        let cpu = of_children()?;
         let mut command = self.command(url, out)?;
         let log = out.with_extension("log");
         command.stderr(File::create(&log)?);
@@ -55,7 +55,7 @@ impl LoadTest {
         let said = || std::fs::read_to_string(&log).unwrap_or_default();
         let (status, ended) = client.wait().with_context(|| format!("ttft run: {}", said()))?;
         ensure!(status.success(), "ttft run ended with {status}: {}", said());
-        Ok(Finished { wall: ended - client.at, cpu: children_cpu()? - cpu, folder: out.to_owned() })
+        Ok(Finished { wall: ended - client.at, cpu: of_children()? - cpu, folder: out.to_owned() })
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Finished {
     /// From exec to exit.
     pub(crate) wall: Nanos,
     /// CPU time of the whole process.
-    pub(crate) cpu: Nanos,
+    pub(crate) cpu: Cpu,
     folder: PathBuf,
 }
 
