@@ -20,7 +20,11 @@ pub(crate) fn instant(events_per_write: u32) -> anyhow::Result<Sim> {
 }
 
 fn start(profile: Profile, faults: Faults, truth: Option<&Path>) -> anyhow::Result<Sim> {
-    let options =
-        SimOptions { cpu: Some(SERVER_CPU), truth: truth.map(Path::to_owned), ..SimOptions::new(profile) };
+    let options = SimOptions {
+        cpu: Some(SERVER_CPU),
+        faults,
+        truth: truth.map(Path::to_owned),
+        ..SimOptions::new(profile)
+    };
     Ok(Sim::start(options)?)
 }
