@@ -17,7 +17,7 @@ pub(crate) const TTFT_MS: f64 = 200.0;
 pub(crate) struct Case {
     pub(super) streams: u64,
     pub(super) per_s: u64,
-    /// Output tokens of a request: fewer at a slow pace, so that every case ends soon.
+    /// Output tokens of a request: fewer where an answer takes long or many are needed, so that every case ends soon.
     pub(super) tokens: u64,
     /// Requests of each stream, one after the other.
     pub(super) rounds: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Case {
 
 /// The last one is beyond what one core can do, on purpose.
 pub(crate) const CASES: [Case; 9] = [
-    Case { streams: 1, per_s: 50, tokens: 32, rounds: 24, spinners: 0, new_connections: false },
+    Case { streams: 1, per_s: 50, tokens: 16, rounds: 50, spinners: 0, new_connections: false },
     Case { streams: 16, per_s: 50, tokens: 32, rounds: 20, spinners: 0, new_connections: false },
     Case { streams: 256, per_s: 50, tokens: 32, rounds: 10, spinners: 0, new_connections: false },
     Case { streams: 1_000, per_s: 50, tokens: 32, rounds: 10, spinners: 0, new_connections: false },
