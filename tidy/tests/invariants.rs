@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ttft-drive", &["ttft-dialect", "ttft-kernel", "ttft-model", "ttft-plan", "ttft-wire"]),
     ("ttft-sources", &["ttft-model"]),
     ("ttft-store", &["ttft-model"]),
-    ("ttft-judge", &["ttft-model"]),
+    ("ttft-judge", &["ttft-model", "ttft-sources"]),
     ("ttft-show", &["ttft-judge", "ttft-model"]),
 ];
 

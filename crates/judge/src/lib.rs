@@ -24,6 +24,7 @@ pub mod quantile;
 pub mod rosetta;
 mod samples;
 mod series;
+pub mod server;
 mod slo;
 mod stream;
 mod summary;
