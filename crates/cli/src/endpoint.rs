@@ -8,8 +8,7 @@ use clap::Args;
 use ttft_dialect::Dialect;
 use ttft_drive::RequestMaker;
 use ttft_model::{
-    ApiKey, CachePolicy, Calibration, Connections, Endpoint, Header, HttpVersion, Lengths, Prompt, Resolve,
-    Span, Timeouts, Workload,
+    ApiKey, CachePolicy, Endpoint, Header, HttpVersion, Lengths, Prompt, Resolve, Span, Timeouts, Workload,
 };
 use ttft_plan::{EndpointError, endpoint_url};
 use ttft_store::redact;
@@ -174,12 +173,11 @@ impl EndpointArgs {
             model: self.model.clone(),
             api_key: self.api_key()?,
             headers: self.headers()?,
-            connections: Connections::Reuse,
             http: self.http,
             insecure: self.insecure,
             ca: self.ca.clone(),
             resolve: self.resolve.clone(),
-            streams_per_connection: 8,
+            ..Endpoint::default()
         })
     }
 }
@@ -211,14 +209,13 @@ impl PromptArgs {
             Some(drawn) => (drawn.most(), Some(drawn)),
         };
         Ok(Workload {
-            name: "default".to_owned(),
             prompt,
             max_tokens,
             output,
-            calibration: Calibration::None,
             ignore_eos: self.ignore_eos,
             cache,
             body_json: self.body_json.clone(),
+            ..Workload::default()
         })
     }
 }

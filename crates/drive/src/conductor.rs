@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 use ttft_dialect::Dialect;
 use ttft_kernel::mono_now;
-use ttft_model::{Load, Nanos, Plan, Resolve, Span, StageWindow, Timeouts};
+use ttft_model::{Load, Nanos, Plan, Resolve, Stage, StageWindow, Timeouts};
 use ttft_wire::{ConnectOptions, Connector, Resolver, Target};
 
 use crate::attempt::Lane;
@@ -114,6 +114,8 @@ fn conduct(job: &Job, messages: &Sender<Message>, progress: &Arc<Progress>, stop
 
 fn stage_jobs(job: &Job) -> Vec<StageJob> {
     let plan = &job.plan;
+    // A plan is checked before it is played: its workloads are there.
+    let number = |stage: &Stage| plan.workload(&stage.mix[0].workload).map_or(0, |(number, _)| number);
     let maker = |workload: u32| job.makers[workload as usize % job.makers.len()].clone();
     let warmup = plan.stages.first().filter(|_| plan.warmup > 0).map(|first| {
         let users = match first.load {
@@ -121,9 +123,9 @@ fn stage_jobs(job: &Job) -> Vec<StageJob> {
             Load::Open { .. } | Load::Trace { .. } => OPEN_WARM_UP_USERS,
         };
         let concurrency = users.clamp(1, plan.warmup);
-        let load = Load::Closed { concurrency, ramp_up: Span::default() };
+        let load = Load::closed(concurrency);
         let requests = Some(u64::from(plan.warmup));
-        let workload = first.workload;
+        let workload = number(first);
         let maker = Arc::new(maker(workload).for_part(WARM_UP));
         StageJob::new(0, workload, true, load, maker, requests, None, plan.drain.0, plan.seed)
     });
@@ -131,10 +133,10 @@ fn stage_jobs(job: &Job) -> Vec<StageJob> {
         let duration = stage.stop.duration.map(|span| span.0);
         StageJob::new(
             i as u32,
-            stage.workload,
+            number(stage),
             false,
             stage.load.clone(),
-            Arc::new(maker(stage.workload).for_part(i as u64)),
+            Arc::new(maker(number(stage)).for_part(i as u64)),
             stage.stop.requests,
             duration,
             plan.drain.0,
@@ -151,7 +153,7 @@ fn hire(job: &Job, messages: &Sender<Message>, progress: &Arc<Progress>, stop: &
         let (assign, stages) = mpsc::unbounded_channel();
         let (connect, target) = (job.connect.clone(), job.target.clone());
         let (dialect, timeouts): (_, Timeouts) = (job.dialect.clone(), job.plan.timeouts);
-        let resolve: Vec<Resolve> = job.plan.endpoint.resolve.clone();
+        let resolve: Vec<Resolve> = job.plan.endpoint().resolve.clone();
         let parts = WorkerParts {
             index,
             count,
@@ -159,8 +161,8 @@ fn hire(job: &Job, messages: &Sender<Message>, progress: &Arc<Progress>, stop: &
                 let connector = Connector::new(connect, Resolver::new(&resolve), index, count);
                 Lane { connector, target, dialect, timeouts }
             }),
-            connections: job.plan.endpoint.connections,
-            streams_per_connection: job.plan.endpoint.streams_per_connection,
+            connections: job.plan.endpoint().connections,
+            streams_per_connection: job.plan.endpoint().streams_per_connection,
             realtime: job.plan.client.realtime,
             save_streams: job.plan.client.save_streams,
             seed: job.plan.seed,

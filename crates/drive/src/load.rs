@@ -21,7 +21,7 @@ const MARGIN: Nanos = Nanos::from_millis(1);
 pub(crate) async fn run_load(worker: &Rc<Worker>, job: &Arc<StageJob>, start: Nanos) {
     let deadline = job.duration.map(|duration| start + duration);
     match job.load {
-        Load::Closed { concurrency, ramp_up } => {
+        Load::Closed { concurrency, ramp_up, .. } => {
             for user in (0..concurrency).filter(|user| user % worker.count == worker.index) {
                 let begin = start + Nanos(ramp_up.0.0 / i64::from(concurrency.max(1)) * i64::from(user));
                 worker.spawn(closed_user(worker.clone(), job.clone(), begin, deadline));

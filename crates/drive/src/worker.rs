@@ -196,7 +196,7 @@ impl Worker {
     /// Opens the connections of a closed loop before it starts, so that no handshake hides in its first answers. A
     /// ramp opens them as it goes: servers close what is idle for seconds.
     async fn prepare(self: &Rc<Self>, job: &StageJob) {
-        let ttft_model::Load::Closed { concurrency, ramp_up } = job.load else { return };
+        let ttft_model::Load::Closed { concurrency, ramp_up, .. } = job.load else { return };
         if self.connections != Connections::Reuse || ramp_up.0 > Nanos::from_millis(1_000) {
             return;
         }

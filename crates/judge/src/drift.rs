@@ -104,7 +104,7 @@ const BEGIN_APART: &str = "spread the users' start with --ramp-up, or run longer
 /// Users of a closed loop that all begin together, since no ramp spreads them; 0 of any other load.
 fn users(stage: &StageSummary) -> usize {
     match &stage.load {
-        Load::Closed { concurrency, ramp_up } if ramp_up.0 == Nanos::ZERO => *concurrency as usize,
+        Load::Closed { concurrency, ramp_up, .. } if ramp_up.0 == Nanos::ZERO => *concurrency as usize,
         _ => 0,
     }
 }

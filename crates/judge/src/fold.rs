@@ -119,7 +119,8 @@ impl<'a> StageFold<'a> {
     pub fn new(plan: &'a Plan, window: &'a StageWindow) -> Result<Option<Self>, Error> {
         let slos = plan.slo.iter().map(|text| text.parse()).collect::<Result<Vec<Slo>, Error>>()?;
         let Some(stage) = plan.stages.get(window.stage as usize) else { return Ok(None) };
-        let Some(workload) = plan.workloads.get(stage.workload as usize) else { return Ok(None) };
+        let first = stage.mix.first().and_then(|share| plan.workload(&share.workload));
+        let Some((_, workload)) = first else { return Ok(None) };
         Ok(Some(Self {
             plan,
             stage,
@@ -217,7 +218,7 @@ impl<'a> StageFold<'a> {
             workload: self.workload.name.clone(),
             cache: self.workload.cache,
             max_tokens: self.workload.max_tokens,
-            model: self.plan.endpoint.model.clone(),
+            model: self.plan.model_of(self.stage).map(str::to_owned),
             requests,
             window,
             window_reason: reason.map(str::to_owned),

@@ -21,8 +21,9 @@ pub use lengths::{Lengths, ParseLengthsError};
 pub use nanos::{Nanos, Stamp, StampSource};
 pub use outcome::{Failure, Outcome};
 pub use plan::{
-    ApiKey, Arrival, CachePolicy, Calibration, Client, Connections, Endpoint, Header, HttpVersion, Load,
-    Plan, Prompt, Resolve, SaveStreams, Stage, Stop, Timeouts, Workload,
+    ApiKey, Arrival, Budget, CachePolicy, Calibration, Client, Connections, Endpoint, Header, HttpVersion,
+    Load, ParseThinkError, Plan, Prompt, Resolve, SaveStreams, Share, Stage, StageError, Stop, Think,
+    Timeouts, Workload,
 };
 pub use record::{ConnectionUse, Doubt, Phases, Record, RequestId, TcpFacts, TraceId};
 pub use run::{ClockInfo, Run, StageWindow};

@@ -4,6 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Lengths, Span};
 
+mod defaults;
+mod stage;
+mod think;
+
+pub use stage::{Arrival, Load, Share, Stage, StageError, Stop};
+pub use think::{ParseThinkError, Think};
+
 /// A whole load test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,11 +23,20 @@ pub struct Plan {
     pub warmup: u32,
     /// How long requests under way may still run when a stage's time is over.
     pub drain: Span,
+    /// Silence before each stage but the first, so that one does not disturb the next.
+    #[serde(default)]
+    pub settle: Span,
+    /// A stage ends early when the 95 % interval of its TTFT p95 is narrower than this share of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
+    /// What the run may use up.
+    #[serde(default)]
+    pub budget: Budget,
     /// Objectives such as `ttft_p95<2s`.
     #[serde(default)]
     pub slo: Vec<String>,
-    /// Where requests go.
-    pub endpoint: Endpoint,
+    /// Where requests go; the first one unless a stage names another. Never empty.
+    pub endpoints: Vec<Endpoint>,
     /// How long each phase may take.
     pub timeouts: Timeouts,
     /// This side's machine.
@@ -31,10 +47,55 @@ pub struct Plan {
     pub stages: Vec<Stage>,
 }
 
+impl Plan {
+    /// The endpoint that is meant when none is named.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoints[0]
+    }
+
+    /// The endpoint of a stage; the first one if it names none, or one that is not there.
+    pub fn endpoint_of(&self, stage: &Stage) -> &Endpoint {
+        let named = stage.endpoint.as_deref();
+        self.endpoints.iter().find(|e| Some(e.name.as_str()) == named).unwrap_or(self.endpoint())
+    }
+
+    /// The model that a stage asks for.
+    pub fn model_of<'a>(&'a self, stage: &'a Stage) -> Option<&'a str> {
+        stage.model.as_deref().or(self.endpoint_of(stage).model.as_deref())
+    }
+
+    /// The workload of that name, and its number.
+    pub fn workload(&self, name: &str) -> Option<(u32, &Workload)> {
+        let at = self.workloads.iter().position(|workload| workload.name == name)?;
+        Some((at as u32, &self.workloads[at]))
+    }
+}
+
+/// What a run may use up. It stops, keeping all results, before it would exceed any of these.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// Tokens read and generated, all requests together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_total_tokens: Option<u64>,
+    /// Price of a million input tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_in: Option<f64>,
+    /// Price of a million output tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_out: Option<f64>,
+    /// Most that all requests together may cost, in the currency of the prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<f64>,
+}
+
 /// Where requests go and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
+    /// Its name in stages and reports.
+    #[serde(default = "defaults::default_name")]
+    pub name: String,
     /// The full URL that requests are sent to.
     pub url: String,
     /// Name of the stream dialect.
@@ -248,79 +309,4 @@ pub enum CachePolicy {
     Warm,
     /// Whatever happens to be there.
     AsIs,
-}
-
-/// One level of load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stage {
-    /// Its name in reports.
-    pub name: String,
-    /// Index into the plan's workloads.
-    pub workload: u32,
-    /// The load.
-    pub load: Load,
-    /// When it ends.
-    pub stop: Stop,
-}
-
-/// The shape of a stage's load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Load {
-    /// Users that each send their next request when the last one has ended.
-    Closed {
-        /// Users.
-        concurrency: u32,
-        /// They begin evenly over this time.
-        ramp_up: Span,
-    },
-    /// Requests that start at given instants, however slow the answers are.
-    Open {
-        /// Requests a second.
-        rate: f64,
-        /// How the gaps between arrivals are distributed.
-        arrival: Arrival,
-        /// Arrivals over this many in flight wait for a place; the wait shows in `send_lag`.
-        max_in_flight: Option<u32>,
-    },
-    /// Requests that start when a trace says, however slow the answers are. The workload's prompts are of the same
-    /// trace.
-    Trace {
-        /// The trace.
-        path: String,
-        /// Its format; by default told from the content.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        format: Option<String>,
-        /// So many times as fast as recorded.
-        speed: f64,
-        /// Spread the requests of one instant evenly to the next one.
-        #[serde(default)]
-        smooth: bool,
-        /// Arrivals over this many in flight wait for a place; the wait shows in `send_lag`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        max_in_flight: Option<u32>,
-    },
-}
-
-/// How the gaps of an open loop are distributed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Arrival {
-    /// All the same.
-    Constant,
-    /// Exponential: a Poisson process.
-    Poisson,
-    /// Gamma with this shape: 1 is Poisson, below is burstier.
-    Gamma(f64),
-}
-
-/// When a stage ends: at whichever comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stop {
-    /// After this many requests.
-    pub requests: Option<u64>,
-    /// After this time.
-    pub duration: Option<Span>,
 }

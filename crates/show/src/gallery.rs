@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use made_up::{Answer, Made, fail, run};
 use ttft_judge::check::{self, CheckContext};
 use ttft_judge::{Finding, Level, Summary};
-use ttft_model::{Arrival, ErrorClass, Failure, Load, Nanos, Outcome, Record, Span, Stamp};
+use ttft_model::{Arrival, ErrorClass, Failure, Load, Nanos, Outcome, Record, Stamp};
 
 use crate::{Style, summary_text, waterfall_text};
 
@@ -14,7 +14,7 @@ const WIDE: Style = Style { color: false, width: 100 };
 const NARROW: Style = Style { color: false, width: 80 };
 
 fn users(concurrency: u32) -> Load {
-    Load::Closed { concurrency, ramp_up: Span(Nanos::ZERO) }
+    Load::closed(concurrency)
 }
 
 /// Lines that fit, but for a URL that is longer than a line.
@@ -81,7 +81,7 @@ fn a_sweep_with_something_to_say() {
 #[test]
 fn an_invalid_client() {
     let answer = Answer { read_lag_ms: 12.0, first_coalesced: true, ..Answer::default() };
-    let load = Load::Open { rate: 40.0, arrival: Arrival::Poisson, max_in_flight: None };
+    let load = Load::open(40.0, Arrival::Poisson);
     let made = Made { load, answer, requests: 200, send_lag_ms: 45, cpu_percent: 99.0, ..Made::default() };
     assert_snapshot!(both(&run(&[made], &[])));
 }

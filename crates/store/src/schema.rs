@@ -49,7 +49,7 @@ impl RequestsInfo {
             version: run.version.clone(),
             stages: plan.stages.iter().map(|stage| stage.name.clone()).collect(),
             workloads: plan.workloads.iter().map(|workload| workload.name.clone()).collect(),
-            model: plan.endpoint.model.clone(),
+            model: plan.endpoint().model.clone(),
         }
     }
 

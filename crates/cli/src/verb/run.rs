@@ -34,12 +34,12 @@ const RUNS: &str = "runs";
 /// Runs a load test from its arguments to its summary.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut plan = to_plan::plan(args)?;
-    let sim = simulator::start(&plan.endpoint.url, plan.seed)?;
+    let sim = simulator::start(&plan.endpoint().url, plan.seed)?;
     let base = sim.as_ref().map(|sim| format!("http://{}", sim.addr()));
-    let reached = reach(&plan.endpoint, &plan.timeouts, base.as_deref())?;
-    model::choose(&reached, &mut plan.endpoint)?;
+    let reached = reach(plan.endpoint(), &plan.timeouts, base.as_deref())?;
+    model::choose(&reached, &mut plan.endpoints[0])?;
     if sim.is_none() {
-        plan.endpoint.url.clone_from(&reached.url);
+        plan.endpoints[0].url.clone_from(&reached.url);
     }
     check_open_files(most_connections(&plan))?;
 
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let stop = Stop::default();
     signals::listen(stop.clone());
     let running = start(job, stop);
-    let mut secrets = Secrets::of_requests(&plan.endpoint, &plan.workloads);
+    let mut secrets = Secrets::of_requests(plan.endpoint(), &plan.workloads);
     secrets.add(reached.key.as_deref().unwrap_or_default());
     let ending = recorder::record(&running, folder, facts, &secrets)?;
     running.join();
@@ -79,9 +79,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// What makes the requests of each workload. Only their files know how long the longest answers may be.
 fn makers(plan: &mut Plan, reached: &Reached) -> anyhow::Result<Vec<Arc<RequestMaker>>> {
     let (warm, seed) = (u64::from(plan.warmup), plan.seed);
+    let endpoint = plan.endpoint().clone();
     let mut makers = Vec::new();
     for workload in &mut plan.workloads {
-        let maker = reached.maker(&plan.endpoint, workload, seed, warm)?;
+        let maker = reached.maker(&endpoint, workload, seed, warm)?;
         workload.max_tokens = maker.max_tokens();
         makers.push(Arc::new(maker));
     }
@@ -122,9 +123,9 @@ fn announce(plan: &Plan, maker: &RequestMaker, folder: &Path) {
     };
     output::note(&format!(
         "{}  model {}, dialect {}, at most {} output tokens, prefix cache {cache}, {} warm-up requests",
-        ttft_show::escape(&ttft_store::redact::url(&plan.endpoint.url)),
-        ttft_show::escape(plan.endpoint.model.as_deref().unwrap_or("-")),
-        plan.endpoint.dialect,
+        ttft_show::escape(&ttft_store::redact::url(&plan.endpoint().url)),
+        ttft_show::escape(plan.endpoints[0].model.as_deref().unwrap_or("-")),
+        plan.endpoints[0].dialect,
         workload.max_tokens,
         plan.warmup,
     ));

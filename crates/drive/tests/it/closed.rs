@@ -54,7 +54,7 @@ fn users_that_reuse_connections_need_no_more_than_there_are_users() {
 fn users_with_connections_of_their_own() {
     let engine = engine(1.0, 0.0);
     let mut plan = plan(engine.addr(), vec![stage(closed(4), Some(120), None)]);
-    plan.endpoint.connections = Connections::PerUser;
+    plan.endpoints[0].connections = Connections::PerUser;
     let told = play(plan, 2);
     assert_all_ok(&told, 120);
     assert_eq!(connections(&told.records).len(), 4);
@@ -66,7 +66,7 @@ fn users_with_connections_of_their_own() {
 fn a_connection_for_each_request() {
     let engine = engine(1.0, 0.0);
     let mut plan = plan(engine.addr(), vec![stage(closed(4), Some(60), None)]);
-    plan.endpoint.connections = Connections::New;
+    plan.endpoints[0].connections = Connections::New;
     let told = play(plan, 3);
     assert_all_ok(&told, 60);
     assert_eq!(connections(&told.records).len(), 60);
@@ -100,7 +100,7 @@ fn a_server_that_is_not_there_refuses_every_request() {
     let addr = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for http in [HttpVersion::H1, HttpVersion::H2] {
         let mut plan = plan(addr, vec![stage(closed(4), Some(200), None)]);
-        plan.endpoint.http = http;
+        plan.endpoints[0].http = http;
         let told = play(plan, 2);
         assert_eq!(numbers(&told.records), (0..200).collect::<Vec<_>>());
         for record in &told.records {

@@ -7,7 +7,7 @@ use crate::run::{engine, ms, numbers, plan, play, stage};
 use crate::scripted::{hang, serve};
 
 fn open(rate: f64, arrival: Arrival, max_in_flight: Option<u32>) -> Load {
-    Load::Open { rate, arrival, max_in_flight }
+    Load::Open { rate, rate_to: None, rate_steps: None, arrival, max_in_flight }
 }
 
 #[test]

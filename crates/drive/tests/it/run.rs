@@ -8,8 +8,7 @@ use std::time::Duration;
 use ttft_dialect::Dialect;
 use ttft_drive::{Job, Message, RequestMaker, Running, Stop, start};
 use ttft_model::{
-    ApiKey, CachePolicy, Client, Connections, Endpoint, HttpVersion, Load, Nanos, Plan, Prompt, Record, Span,
-    Stage, StageWindow, Timeouts, Workload,
+    ApiKey, Endpoint, Load, Nanos, Plan, Prompt, Record, Span, Stage, StageWindow, Timeouts, Workload,
 };
 use ttft_sim::{Profile, Sim, SimOptions};
 use ttft_wire::{ConnectOptions, Target, TlsOptions, tls_config};
@@ -22,53 +21,41 @@ pub(crate) fn ms(ms: i64) -> Span {
 }
 
 pub(crate) fn closed(concurrency: u32) -> Load {
-    Load::Closed { concurrency, ramp_up: Span::default() }
+    Load::closed(concurrency)
 }
 
 pub(crate) fn stage(load: Load, requests: Option<u64>, duration: Option<Span>) -> Stage {
     let stop = ttft_model::Stop { requests, duration };
-    Stage { name: "a stage".to_owned(), workload: 0, load, stop }
+    Stage { name: "a stage".to_owned(), load, stop, ..Stage::default() }
 }
 
 /// A plan of these stages, with generous timeouts and no warm-up.
 pub(crate) fn plan(addr: SocketAddr, stages: Vec<Stage>) -> Plan {
     Plan {
-        name: "test".to_owned(),
         seed: 7,
         warmup: 0,
         drain: ms(20_000),
-        slo: Vec::new(),
-        endpoint: Endpoint {
+        endpoints: vec![Endpoint {
             url: format!("http://{addr}/v1/chat/completions"),
-            dialect: "openai-chat".to_owned(),
             model: Some("m".to_owned()),
             api_key: ApiKey::None,
-            headers: Vec::new(),
-            connections: Connections::Reuse,
-            http: HttpVersion::H1,
-            insecure: false,
-            ca: None,
-            resolve: Vec::new(),
             streams_per_connection: 100,
-        },
+            ..Endpoint::default()
+        }],
         timeouts: Timeouts {
             connect: ms(20_000),
             first_token: ms(30_000),
             idle: ms(30_000),
             total: ms(40_000),
         },
-        client: Client::default(),
         workloads: vec![Workload {
-            name: "short".to_owned(),
             prompt: Prompt::Text("say something".to_owned()),
             max_tokens: 4,
-            output: None,
-            calibration: ttft_model::Calibration::None,
             ignore_eos: true,
-            cache: CachePolicy::Cold,
-            body_json: None,
+            ..Workload::default()
         }],
         stages,
+        ..Plan::default()
     }
 }
 
@@ -83,16 +70,17 @@ pub(crate) struct Told {
 }
 
 pub(crate) fn begin(plan: Plan, workers: u32) -> Running {
-    let dialect = Dialect::builtin(&plan.endpoint.dialect).unwrap();
-    let maker = |workload| RequestMaker::new(&dialect, &plan.endpoint, workload, None, plan.seed, 1).unwrap();
+    let dialect = Dialect::builtin(&plan.endpoint().dialect).unwrap();
+    let maker =
+        |workload| RequestMaker::new(&dialect, plan.endpoint(), workload, None, plan.seed, 1).unwrap();
     let makers = plan.workloads.iter().map(|workload| Arc::new(maker(workload))).collect();
     let connect = ConnectOptions {
-        tls: tls_config(&TlsOptions { insecure: true, ca: None, http: plan.endpoint.http }).unwrap(),
-        http: plan.endpoint.http,
+        tls: tls_config(&TlsOptions { insecure: true, ca: None, http: plan.endpoints[0].http }).unwrap(),
+        http: plan.endpoints[0].http,
         timeout: plan.timeouts.connect.0.to_std(),
-        streams_per_connection: plan.endpoint.streams_per_connection,
+        streams_per_connection: plan.endpoints[0].streams_per_connection,
     };
-    let target = Target::parse(&plan.endpoint.url).unwrap();
+    let target = Target::parse(&plan.endpoint().url).unwrap();
     start(Job { target, dialect, makers, connect, workers, plan }, Stop::default())
 }
 

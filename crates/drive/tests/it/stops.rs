@@ -88,7 +88,7 @@ fn a_run_stopped_before_its_first_request_ends() {
 #[test]
 fn no_request_starts_after_the_stages_time() {
     let engine = engine(3.0, 1.0);
-    let loads = [closed(4), Load::Open { rate: 300.0, arrival: Arrival::Poisson, max_in_flight: None }];
+    let loads = [closed(4), Load::open(300.0, Arrival::Poisson)];
     let stages = loads.map(|load| stage(load, None, Some(ms(200)))).to_vec();
     let told = play(plan(engine.addr(), stages), 2);
     assert!(!told.interrupted);
@@ -119,7 +119,7 @@ fn what_outlives_the_stages_time_is_drained_or_given_up() {
 #[test]
 fn a_ramp_longer_than_the_stage_does_not_make_it_longer() {
     let engine = engine(1.0, 0.0);
-    let load = Load::Closed { concurrency: 4, ramp_up: ms(3_600_000) };
+    let load = Load::Closed { concurrency: 4, ramp_up: ms(3_600_000), think_time: None };
     let told = play(plan(engine.addr(), vec![stage(load, None, Some(ms(400)))]), 2);
     assert!(told.windows[0].max_in_flight == 1 && !told.records.is_empty());
 }
@@ -135,7 +135,7 @@ fn a_run_stopped_while_connections_are_opened_ends() {
         drop(kept);
     });
     let mut plan = plan(addr, vec![stage(closed(4), Some(1_000), None)]);
-    plan.endpoint.url = format!("https://{addr}/v1/chat/completions");
+    plan.endpoints[0].url = format!("https://{addr}/v1/chat/completions");
     plan.timeouts.connect = ms(3_600_000);
     let running = begin(plan, 1);
     reached.recv().unwrap();

@@ -1,8 +1,8 @@
 //! Stages made up record by record, folded, and looked at.
 
 use ttft_model::{
-    ApiKey, CachePolicy, Channel, Client, ClockInfo, Connections, Endpoint, Failure, HttpVersion, Load,
-    Prompt, Span, Stamp, StampSource, Stop, Timeouts,
+    ApiKey, Channel, ClockInfo, Endpoint, Failure, Load, Prompt, Share, Span, Stamp, StampSource, Stop,
+    Timeouts,
 };
 
 use super::*;
@@ -52,37 +52,27 @@ fn run(users: u32, slo: &[&str]) -> Run {
             warmup: 0,
             drain: span(1),
             slo: slo.iter().map(|&text| text.to_owned()).collect(),
-            endpoint: Endpoint {
+            endpoints: vec![Endpoint {
                 url: "http://localhost/v1/chat/completions".to_owned(),
-                dialect: "openai-chat".to_owned(),
                 model: Some("m".to_owned()),
                 api_key: ApiKey::None,
-                headers: Vec::new(),
-                connections: Connections::Reuse,
-                http: HttpVersion::H1,
-                insecure: false,
-                ca: None,
-                resolve: Vec::new(),
-                streams_per_connection: 1,
-            },
+                ..Endpoint::default()
+            }],
             timeouts: Timeouts { connect: span(1), first_token: span(9), idle: span(9), total: span(9) },
-            client: Client::default(),
             workloads: vec![Workload {
                 name: "short".to_owned(),
                 prompt: Prompt::Tokens(9),
                 max_tokens: 10,
-                output: None,
-                calibration: ttft_model::Calibration::None,
-                ignore_eos: false,
-                cache: CachePolicy::Cold,
-                body_json: None,
+                ..Workload::default()
             }],
             stages: vec![Stage {
                 name: "c".to_owned(),
-                workload: 0,
-                load: Load::Closed { concurrency: users, ramp_up: span(0) },
+                mix: Share::whole("short"),
+                load: Load::closed(users),
                 stop: Stop { requests: None, duration: Some(span(9)) },
+                ..Stage::default()
             }],
+            ..Plan::default()
         },
     }
 }
@@ -336,8 +326,13 @@ fn slow_to_send() {
 fn an_open_loop_that_was_not_kept() {
     let open = |max| {
         move |run: &mut Run| {
-            run.plan.stages[0].load =
-                Load::Open { rate: 40.0, arrival: ttft_model::Arrival::Constant, max_in_flight: max };
+            run.plan.stages[0].load = Load::Open {
+                rate: 40.0,
+                rate_to: None,
+                rate_steps: None,
+                arrival: ttft_model::Arrival::Constant,
+                max_in_flight: max,
+            };
         }
     };
     let lag = |by: i64| move |r: &mut Record| r.phases.scheduled = r.phases.started - at(by);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rand::RngExt;
 use rand_distr::{Distribution as _, LogNormal, StandardNormal};
-use ttft_model::{CachePolicy, Load, Nanos, Span};
+use ttft_model::{CachePolicy, Load, Nanos};
 
 use super::*;
 use crate::series::Point;
@@ -46,7 +46,7 @@ fn stage(name: String, load: Load) -> StageSummary {
 }
 
 fn users(users: u32) -> Load {
-    Load::Closed { concurrency: users, ramp_up: Span(Nanos::ZERO) }
+    Load::closed(users)
 }
 
 fn draw(level: True, random: &mut StdRng) -> (StageSummary, Evidence) {

@@ -2,9 +2,8 @@
 
 use ttft_judge::{RunFold, Summary};
 use ttft_model::{
-    ApiKey, CachePolicy, Channel, Client, ClockInfo, Connections, Endpoint, ErrorClass, Failure, HttpVersion,
-    Load, Nanos, Outcome, Plan, Prompt, Record, Run, Span, Stage, StageWindow, Stamp, StampSource, Stop,
-    Timeouts, TokenSource, Workload,
+    ApiKey, Channel, ClockInfo, Endpoint, ErrorClass, Failure, Load, Nanos, Outcome, Plan, Prompt, Record,
+    Run, Share, Span, Stage, StageWindow, Stamp, StampSource, Stop, Timeouts, TokenSource, Workload,
 };
 
 /// What the answers of a stage are like.
@@ -53,7 +52,7 @@ impl Default for Made {
     fn default() -> Self {
         Self {
             name: "main".to_owned(),
-            load: Load::Closed { concurrency: 1, ramp_up: Span(Nanos::ZERO) },
+            load: Load::closed(1),
             answer: Answer::default(),
             requests: 0,
             failed: Vec::new(),
@@ -170,9 +169,10 @@ pub(super) fn run(stages: &[Made], slo: &[&str]) -> Summary {
     let span = |s: i64| Span(Nanos::from_millis(s * 1000));
     let stage = |made: &Made| Stage {
         name: made.name.clone(),
-        workload: 0,
+        mix: Share::whole("short"),
         load: made.load.clone(),
         stop: Stop { requests: Some(made.requests.into()), duration: None },
+        ..Stage::default()
     };
     let run = Run {
         schema: "ttft.run/1".to_owned(),
@@ -202,32 +202,21 @@ pub(super) fn run(stages: &[Made], slo: &[&str]) -> Summary {
             warmup: 10,
             drain: span(10),
             slo: slo.iter().map(|&text| text.to_owned()).collect(),
-            endpoint: Endpoint {
+            endpoints: vec![Endpoint {
                 url: "http://10.0.0.7:8000/v1/chat/completions".to_owned(),
-                dialect: "openai-chat".to_owned(),
                 model: Some("Qwen/Qwen2.5-7B-Instruct".to_owned()),
                 api_key: ApiKey::None,
-                headers: Vec::new(),
-                connections: Connections::Reuse,
-                http: HttpVersion::H1,
-                insecure: false,
-                ca: None,
-                resolve: Vec::new(),
-                streams_per_connection: 1,
-            },
+                ..Endpoint::default()
+            }],
             timeouts: Timeouts { connect: span(5), first_token: span(60), idle: span(30), total: span(600) },
-            client: Client::default(),
             workloads: vec![Workload {
                 name: "short".to_owned(),
                 prompt: Prompt::Tokens(512),
                 max_tokens: TOKENS as u32,
-                output: None,
-                calibration: ttft_model::Calibration::None,
-                ignore_eos: false,
-                cache: CachePolicy::Cold,
-                body_json: None,
+                ..Workload::default()
             }],
             stages: stages.iter().map(stage).collect(),
+            ..Plan::default()
         },
     };
     let mut fold = RunFold::new(&run).unwrap();

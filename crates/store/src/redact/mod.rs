@@ -30,7 +30,7 @@ pub fn header_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
 /// A plan without its secrets. Names of variables and files that hold keys stay.
 pub fn plan(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
-    let endpoint = &mut plan.endpoint;
+    let endpoint = &mut plan.endpoints[0];
     endpoint.url = url(&endpoint.url).into_owned();
     for header in &mut endpoint.headers {
         header.value = header_value(&header.name, &header.value).into_owned();

@@ -16,7 +16,7 @@ const SHORTEST: usize = 6;
 impl Secrets {
     /// The secrets that a plan holds.
     pub fn of(plan: &Plan) -> Self {
-        Self::of_requests(&plan.endpoint, &plan.workloads)
+        Self::of_requests(plan.endpoint(), &plan.workloads)
     }
 
     /// The secrets that requests of these workloads hold.

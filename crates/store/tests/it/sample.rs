@@ -5,8 +5,8 @@ use std::path::Path;
 use ttft_model::{
     Answer, ApiKey, Arrival, CachePolicy, Channel, Client, ClockInfo, ConnectionUse, Connections, Doubt,
     Endpoint, ErrorClass, Failure, Header, HttpVersion, Load, Nanos, Outcome, Phases, Plan, Prompt, Record,
-    RequestId, Resolve, Run, SaveStreams, ServerTimings, Span, Stage, StageWindow, Stamp, StampSource, Stop,
-    StreamFacts, TcpFacts, Timeouts, TokenSource, TraceId, Usage, Workload,
+    RequestId, Resolve, Run, SaveStreams, ServerTimings, Share, Span, Stage, StageWindow, Stamp, StampSource,
+    Stop, StreamFacts, TcpFacts, Timeouts, TokenSource, TraceId, Usage, Workload,
 };
 use ttft_store::{Events, Place, RequestReader, RunFolder, names};
 
@@ -18,26 +18,24 @@ pub(crate) fn plan() -> Plan {
     let workload = |name: &str, body: Option<&str>| Workload {
         name: name.to_owned(),
         prompt: Prompt::Text("Say \"hello\"\nto 世界".to_owned()),
-        max_tokens: 64,
-        output: None,
-        calibration: ttft_model::Calibration::None,
         ignore_eos: true,
         cache: CachePolicy::AsIs,
         body_json: body.map(str::to_owned),
+        ..Workload::default()
     };
     let stage = |name: &str, load| Stage {
         name: name.to_owned(),
-        workload: 1,
+        mix: Share::whole("long"),
         load,
         stop: Stop { requests: Some(100), duration: Some(span(1500)) },
+        ..Stage::default()
     };
     Plan {
         name: "sample".to_owned(),
         seed: 42,
-        warmup: 10,
-        drain: span(30_000),
         slo: vec!["ttft_p95<2s".to_owned()],
-        endpoint: Endpoint {
+        endpoints: vec![Endpoint {
+            name: "gateway".to_owned(),
             url: "http://localhost:8000/v1/chat/completions".to_owned(),
             dialect: "openai-chat".to_owned(),
             model: Some("m".to_owned()),
@@ -49,7 +47,7 @@ pub(crate) fn plan() -> Plan {
             ca: Some("ca.pem".to_owned()),
             resolve: vec![Resolve { host: "h".to_owned(), port: 1, addr: [127, 0, 0, 1].into() }],
             streams_per_connection: 100,
-        },
+        }],
         timeouts: Timeouts {
             connect: span(5000),
             first_token: span(60_000),
@@ -58,10 +56,8 @@ pub(crate) fn plan() -> Plan {
         },
         client: Client { workers: Some(2), realtime: false, save_streams: Some(SaveStreams::First(3)) },
         workloads: vec![workload("short", None), workload("long", Some("{\"temperature\": 0.0}"))],
-        stages: vec![
-            stage("c=8", Load::Closed { concurrency: 8, ramp_up: span(0) }),
-            stage("rate=2.5", Load::Open { rate: 2.5, arrival: Arrival::Gamma(0.5), max_in_flight: None }),
-        ],
+        stages: vec![stage("c=8", Load::closed(8)), stage("rate=2.5", Load::open(2.5, Arrival::Gamma(0.5)))],
+        ..Plan::default()
     }
 }
 

@@ -21,8 +21,8 @@ const SECRETS: [&str; 7] = [
 fn telling_plan() -> Plan {
     let mut plan = plan();
     let header = |name: &str, value: &str| Header { name: name.to_owned(), value: value.to_owned() };
-    "https://me:hunter-password@h/v1?alt=sse&key=hunter-query".clone_into(&mut plan.endpoint.url);
-    plan.endpoint.headers = vec![
+    "https://me:hunter-password@h/v1?alt=sse&key=hunter-query".clone_into(&mut plan.endpoints[0].url);
+    plan.endpoints[0].headers = vec![
         header("Authorization", "Bearer hunter-bearer"),
         header("x-api-key", "hunter-header"),
         header("x-run", "1"),
@@ -40,7 +40,7 @@ fn no_file_holds_a_secret() {
     run.command = [
         "ttft",
         "run",
-        plan.endpoint.url.as_str(),
+        plan.endpoints[0].url.as_str(),
         "--header",
         "Authorization: Bearer hunter-bearer",
         "-Hx-api-key: hunter-header",

@@ -74,8 +74,8 @@ fn input_tokens(
         ..plan.workloads[workload].clone()
     };
     // In other words than the run's.
-    let maker = reached.maker(&plan.endpoint, &asked, !plan.seed, 1)?;
-    let resolve = &plan.endpoint.resolve;
+    let maker = reached.maker(plan.endpoint(), &asked, !plan.seed, 1)?;
+    let resolve = &plan.endpoint().resolve;
     let first_token = Span(plan.timeouts.first_token.0.min(PATIENCE.0));
     let timeouts = Timeouts { first_token, total: PATIENCE, ..plan.timeouts };
     let singles = single(&reached.target, &reached.dialect, &reached.connect, resolve, timeouts, &maker, 1)?;

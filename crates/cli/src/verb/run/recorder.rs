@@ -134,7 +134,7 @@ impl Recorder<'_> {
     fn begin(&mut self, stage: u32, start: Nanos) {
         let planned = &self.run.plan.stages[stage as usize];
         let (ramp, title) = match planned.load {
-            Load::Closed { concurrency, ramp_up } => (ramp_up.0, format!("concurrency {concurrency}")),
+            Load::Closed { concurrency, ramp_up, .. } => (ramp_up.0, format!("concurrency {concurrency}")),
             Load::Open { rate, .. } => (Nanos::ZERO, format!("{rate} requests/s")),
             Load::Trace { speed, .. } => (Nanos::ZERO, format!("trace at speed {speed}")),
         };

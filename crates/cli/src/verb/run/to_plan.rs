@@ -34,13 +34,13 @@ fn from_file(args: &Args, path: &Path) -> anyhow::Result<Plan> {
         .map_err(usage)?;
     let mut plan: Plan = toml::from_str(&text).map_err(|e| not_a_plan(path, &text, &e))?;
     if let Some(url) = &args.endpoint.url {
-        plan.endpoint.url.clone_from(url);
+        plan.endpoints[0].url.clone_from(url);
     }
     if args.endpoint.model.is_some() {
-        plan.endpoint.model.clone_from(&args.endpoint.model);
+        plan.endpoints[0].model.clone_from(&args.endpoint.model);
     }
     if args.endpoint.api_key_env.is_some() || args.endpoint.api_key_file.is_some() {
-        plan.endpoint.api_key = args.endpoint.api_key()?;
+        plan.endpoints[0].api_key = args.endpoint.api_key()?;
     }
     if args.endpoint.url.is_some() || args.endpoint.model.is_some() {
         // Another server counts tokens in its own way.
@@ -51,8 +51,8 @@ fn from_file(args: &Args, path: &Path) -> anyhow::Result<Plan> {
         }
     }
     // What was redacted when the plan was written has to be given again.
-    plan.endpoint.headers.retain(|header| header.value != ttft_store::redact::REDACTED);
-    plan.endpoint.headers.extend(args.endpoint.headers()?);
+    plan.endpoints[0].headers.retain(|header| header.value != ttft_store::redact::REDACTED);
+    plan.endpoints[0].headers.extend(args.endpoint.headers()?);
     if let Some(name) = &args.name {
         plan.name.clone_from(name);
     }
@@ -88,7 +88,7 @@ fn from_flags(args: &Args) -> anyhow::Result<Plan> {
         warmup: narrow(load.warmup, "--warmup")?,
         drain: load.drain,
         slo: args.slo.clone(),
-        endpoint,
+        endpoints: vec![endpoint],
         timeouts: args.timeouts.timeouts(),
         client: Client {
             workers: load.workers.map(|n| narrow(n, "--workers")).transpose()?,
@@ -97,6 +97,7 @@ fn from_flags(args: &Args) -> anyhow::Result<Plan> {
         },
         workloads: vec![workload(args, cache)?],
         stages: stages(load)?,
+        ..Plan::default()
     })
 }
 
@@ -118,7 +119,7 @@ fn stages(load: &LoadArgs) -> anyhow::Result<Vec<Stage>> {
     let nothing = load.requests.is_none() && load.duration.is_none();
     let stop =
         Stop { requests: load.requests, duration: load.duration.or(nothing.then_some(DEFAULT_DURATION)) };
-    let stage = |name: String, load: Load| Stage { name, workload: 0, load, stop };
+    let stage = |name: String, load: Load| Stage { name, load, stop, ..Stage::default() };
     let max_in_flight = load.max_in_flight.map(|n| narrow(n, "--max-in-flight")).transpose()?;
     if let Some(path) = &load.trace {
         // A trace has an end of its own.
@@ -134,7 +135,13 @@ fn stages(load: &LoadArgs) -> anyhow::Result<Vec<Stage>> {
     }
     if !load.rate.is_empty() {
         let open = |rate: &f64| {
-            let shape = Load::Open { rate: *rate, arrival: load.arrival, max_in_flight };
+            let shape = Load::Open {
+                rate: *rate,
+                rate_to: None,
+                rate_steps: None,
+                arrival: load.arrival,
+                max_in_flight,
+            };
             stage(format!("r{rate}"), shape)
         };
         return Ok(load.rate.iter().map(open).collect());
@@ -142,7 +149,7 @@ fn stages(load: &LoadArgs) -> anyhow::Result<Vec<Stage>> {
     let levels = if load.concurrency.is_empty() { &DEFAULT_CONCURRENCY[..] } else { &load.concurrency };
     let closed = |users: &u64| {
         let concurrency = narrow(*users, "--concurrency")?;
-        Ok(stage(format!("c{users}"), Load::Closed { concurrency, ramp_up: load.ramp_up }))
+        Ok(stage(format!("c{users}"), Load::Closed { concurrency, ramp_up: load.ramp_up, think_time: None }))
     };
     levels.iter().map(closed).collect()
 }
@@ -154,10 +161,10 @@ fn check(plan: &Plan) -> anyhow::Result<()> {
         return bad("a plan needs at least one stage and one workload".to_owned());
     }
     for stage in &plan.stages {
-        if stage.workload as usize >= plan.workloads.len() {
+        if let Some(share) = stage.mix.iter().find(|share| plan.workload(&share.workload).is_none()) {
             return bad(format!(
                 "stage {} names workload {}, which is not there",
-                stage.name, stage.workload
+                stage.name, share.workload
             ));
         }
         match stage.load {
@@ -170,7 +177,7 @@ fn check(plan: &Plan) -> anyhow::Result<()> {
             _ => {}
         }
         if let Load::Trace { path, format, speed, .. } = &stage.load {
-            let workload = &plan.workloads[stage.workload as usize];
+            let Some((_, workload)) = plan.workload(&stage.mix[0].workload) else { continue };
             if !(*speed > 0.0 && *speed <= 1e6) {
                 return bad(format!("--speed {speed} is no factor above 0"));
             }
