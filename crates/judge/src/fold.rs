@@ -11,6 +11,7 @@ use crate::goodput::GoodFold;
 use crate::knee::Evidence;
 use crate::metrics::{GAP_METRICS, METRICS};
 use crate::series::Series;
+use crate::server::{Server, SourceStage};
 use crate::stream::StreamFold;
 use crate::summary::{
     FailureGroup, Requests, StageSummary, Summary, Throughput, TokenCounts, Tokens, WindowChoice, Windows,
@@ -45,10 +46,14 @@ impl<'a> RunFold<'a> {
         }
     }
 
-    /// The summary.
-    pub fn finish(self) -> Summary {
-        let (stages, evidence): (Vec<_>, Vec<_>) =
+    /// The summary, with what the server's own pages told of each stage; none if nothing was scraped.
+    pub fn finish(self, sources: &[SourceStage]) -> Summary {
+        let numbers: Vec<u32> = self.stages.iter().map(|stage| stage.window.stage).collect();
+        let (mut stages, evidence): (Vec<_>, Vec<_>) =
             self.stages.into_iter().map(StageFold::finish_with_evidence).unzip();
+        for (number, stage) in numbers.iter().zip(&mut stages) {
+            stage.server = Server::of(sources.iter().filter(|source| source.stage == *number));
+        }
         let mut summary = Summary::new(self.run, stages);
         summary.knee = knee::find(&summary.stages, &evidence);
         let found = summary.stages.iter().zip(&evidence).filter_map(|(s, e)| drift::find(s, &e.points));
@@ -229,7 +234,7 @@ impl<'a> StageFold<'a> {
             experience,
             stream,
             client,
-            server: serde_json::Map::new(),
+            server: Server::default(),
             reconcile: serde_json::Map::new(),
             windows,
         };

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ttft_model::{CachePolicy, ErrorClass, Load, Run, StampSource};
 
+use crate::server::Server;
 use crate::{Client, Distribution, Experience, Finding, Goodput, Knee, Stream, WindowFigures};
 
 /// The schema's name.
@@ -160,9 +161,9 @@ pub struct StageSummary {
     pub stream: Stream,
     /// Whether the client itself can be trusted.
     pub client: Client,
-    /// The server's own figures over the stage; filled by whoever scraped them.
+    /// The server's own figures over the stage.
     #[serde(default)]
-    pub server: Map<String, Value>,
+    pub server: Server,
     /// The client's figures against the server's; filled likewise.
     #[serde(default)]
     pub reconcile: Map<String, Value>,

@@ -75,7 +75,7 @@ pub(crate) fn summarise(path: &Path) -> anyhow::Result<Summary> {
     let stored = open(path)?;
     let mut fold = RunFold::new(&stored.run)?;
     each_record(path, &stored, |record| fold.push(record))?;
-    Ok(fold.finish())
+    Ok(fold.finish(&[]))
 }
 
 /// A run in the words of other tools.

@@ -118,7 +118,7 @@ fn fold(run: &Run, records: &[Record]) -> StageSummary {
     for r in records {
         fold.push(r);
     }
-    fold.finish().stages.remove(0)
+    fold.finish(&[]).stages.remove(0)
 }
 
 fn near(got: Option<f64>, wanted: f64) {
@@ -394,7 +394,7 @@ fn slow_first_requests_are_told_with_their_effect() {
     for r in &records {
         fold.push(r);
     }
-    let summary = fold.finish();
+    let summary = fold.finish(&[]);
     assert_eq!(summary.contamination.len(), 1, "{:?}", summary.contamination);
     let effect = summary.contamination[0].effect.as_ref().unwrap();
     assert_eq!(effect["kind"], "slow_start");
@@ -423,7 +423,7 @@ fn a_queue_that_fills_is_told() {
         r.seq = i as u64;
         fold.push(&r);
     }
-    let summary = fold.finish();
+    let summary = fold.finish(&[]);
     let effect = summary.contamination[0].effect.as_ref().unwrap();
     assert_eq!((&effect["kind"], &effect["requests"]), (&"filling".into(), &40.into()), "{effect}");
 }

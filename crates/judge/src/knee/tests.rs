@@ -39,7 +39,7 @@ fn stage(name: String, load: Load) -> StageSummary {
         experience: crate::Experience::default(),
         stream: crate::Stream::default(),
         client: Client::default(),
-        server: serde_json::Map::new(),
+        server: crate::server::Server::default(),
         reconcile: serde_json::Map::new(),
         windows: crate::Windows::default(),
     }

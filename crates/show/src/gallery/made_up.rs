@@ -226,5 +226,5 @@ pub(super) fn run(stages: &[Made], slo: &[&str]) -> Summary {
     for _ in stages {
         fold.push(&Record { warmup: true, ..Record::default() });
     }
-    fold.finish()
+    fold.finish(&[])
 }
