@@ -62,7 +62,8 @@ pub struct Distribution {
 #[serde(transparent)]
 pub struct Intervals(BTreeMap<String, Interval>);
 
-/// Lower and upper end; `None` (null in files) where no sample lies far enough out to bound that side.
+/// Lower and upper end; `None` (null in files) where no sample lies far enough out to bound that side. Then the other
+/// end is a one-sided 95 % bound.
 pub type Interval = [Option<f64>; 2];
 
 impl Intervals {
@@ -157,9 +158,10 @@ impl Distribution {
             self.ci95.0.insert("mean".to_owned(), [Some(low), Some(high)]);
         }
         for (name, p) in quantile::PERCENTILES.into_iter().filter(|(name, _)| CLAIMED.contains(name)) {
-            let (low, high) = interval::order_ranks(self.n, p);
+            let (low, high) = interval::order_places(self.n, p);
             if self.n > 0 {
-                self.ci95.0.insert(name.to_owned(), [low, high].map(|rank| Some(sorted.nth(rank? - 1))));
+                let value = |place: Option<f64>| Some(interval::at_place(place?, |k| sorted.nth(k)));
+                self.ci95.0.insert(name.to_owned(), [low, high].map(value));
             }
             let with_failures = |k| if k < self.n { sorted.nth(k) } else { f64::INFINITY };
             if let Some(value) = quantile::of_nth(self.n + failed, p, with_failures) {
@@ -230,8 +232,10 @@ mod tests {
     #[test]
     fn few_samples_bound_no_tail() {
         let d = of((1..=100).map(f64::from), 0);
-        assert_eq!(d.ci95.get("p50"), Some([Some(40.0), Some(61.0)]));
-        assert_eq!(d.ci95.get("p99"), Some([Some(97.0), None]), "nothing bounds p99 from above");
+        let [Some(low), Some(high)] = d.ci95.get("p50").unwrap() else { panic!("p50 has both ends") };
+        assert!((40.0..41.0).contains(&low) && (60.0..61.0).contains(&high), "{low} {high}");
+        let [Some(low), None] = d.ci95.get("p99").unwrap() else { panic!("nothing bounds p99 from above") };
+        assert!((97.0..98.0).contains(&low), "{low}");
         assert_eq!(serde_json::to_value(&d.ci95).unwrap()["p99"][1], serde_json::Value::Null);
         assert_eq!(d.weak, ["p1", "p99", "p99_9"]);
         assert_eq!(d.get("p99_9"), d.p99_9);

@@ -180,15 +180,7 @@ fn change(values: &[f64]) -> Option<Change> {
     if n < LEAST {
         return None;
     }
-    let normal = Normal::standard();
-    let mut scores: Vec<f64> = ranks(values).into_iter().map(|rank| normal.inverse_cdf(rank)).collect();
-    let deviation = (scores.iter().map(|s| s * s).sum::<f64>() / n as f64).sqrt();
-    if deviation <= 0.0 {
-        return None;
-    }
-    for score in &mut scores {
-        *score /= deviation;
-    }
+    let mut scores = scores(values)?;
     let (at, height) = largest(&scores);
     let height = height / dependence(&scores, at).sqrt();
     if height < NEVER {
@@ -204,6 +196,14 @@ fn change(values: &[f64]) -> Option<Change> {
         }
     }
     Some(Change { at })
+}
+
+/// The normal scores of the values' ranks, of variance 1; `None` when all values are the same.
+fn scores(values: &[f64]) -> Option<Vec<f64>> {
+    let normal = Normal::standard();
+    let scores: Vec<f64> = ranks(values).into_iter().map(|rank| normal.inverse_cdf(rank)).collect();
+    let deviation = (scores.iter().map(|s| s * s).sum::<f64>() / values.len() as f64).sqrt();
+    (deviation > 0.0).then(|| scores.into_iter().map(|score| score / deviation).collect())
 }
 
 /// The cut with the largest standardised sum, of the first k over √(k·(n − k)/n), and that sum.

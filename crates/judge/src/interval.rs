@@ -12,36 +12,87 @@ pub const Z95: f64 = 1.959_963_984_540_054;
 /// distribution function stops being computable to that precision.
 const EXACT_VARIANCE: f64 = 2_000.0;
 
-/// The ranks, from 1, of the order statistics that enclose quantile `p` of the population with at least 95 %
-/// confidence; `None` on a side where no sample is far enough out.
+/// A place among `n` samples in order, counted from 1; between two ranks it stands for the value between theirs.
+pub type Place = f64;
+
+/// The places among `n` samples in order that enclose quantile `p` of the population with 95 % confidence; `None` on
+/// a side where no sample is far enough out.
 ///
-/// The number of samples below the quantile is binomial(n, p) whatever the distribution, so the ranks are its 2.5 %
-/// quantile, and its 97.5 % quantile plus one (David and Nagaraja, *Order Statistics*, 7.1). Each side keeps its own
-/// 2.5 %, so the cover is 95 % or a little more, by as much as one rank's weight.
-pub fn order_ranks(n: u64, p: f64) -> (Option<u64>, Option<u64>) {
-    if n == 0 {
+/// The number of samples below the quantile is binomial(n, p) whatever the distribution, so whole ranks cover by steps
+/// of that distribution: 98 % for p95 of a hundred samples, which claims too little. Between the two ranks of a step
+/// the place is interpolated: with weight λ on the upper one its cover is
+/// `P(B < r) + P(B = r) · λa / (λa + (1 − λ)b)`, a = r/p, b = (n − r)/(1 − p), if the density is about even around the
+/// quantile (Nyblom, *Note on interpolated order statistics*, Statistics & Probability Letters 14, 1992; for the median
+/// it is Hettmansperger and Sheather's). Where the density is not, the cover lies between those of the two ranks.
+///
+/// Each side leaves out 2.5 %. Where one of them cannot be bounded (n·p99 of fewer than 368 samples, from above), the
+/// interval has one end, and that end leaves out the whole 5 %.
+pub fn order_places(n: u64, p: f64) -> (Option<Place>, Option<Place>) {
+    if n == 0 || !(0.0..=1.0).contains(&p) {
         return (None, None);
     }
-    let variance = n as f64 * p * (1.0 - p);
-    let (low, high) = if variance <= EXACT_VARIANCE {
-        let Ok(below) = Binomial::new(p, n) else { return (None, None) };
-        (binomial_quantile(&below, n, TAIL), binomial_quantile(&below, n, 1.0 - TAIL))
-    } else {
-        let Ok(below) = Normal::new(n as f64 * p, variance.sqrt()) else { return (None, None) };
-        let count = |tail: f64| (below.inverse_cdf(tail) + 0.5).floor().clamp(0.0, n as f64) as u64;
-        (count(TAIL), count(1.0 - TAIL))
-    };
-    ((low > 0).then_some(low), (high < n).then_some(high + 1))
+    let below = Below::new(n, p);
+    let (low, high) = (below.place(TAIL), below.place(1.0 - TAIL));
+    match (low, high) {
+        (Some(low), None) => (below.place(2.0 * TAIL).or(Some(low)), None),
+        (None, Some(high)) => (None, below.place(1.0 - 2.0 * TAIL).or(Some(high))),
+        both => both,
+    }
 }
 
-/// The smallest count whose distribution function reaches `mass`.
-fn binomial_quantile(below: &Binomial, n: u64, mass: f64) -> u64 {
-    let (mut low, mut high) = (0, n);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if below.cdf(middle) >= mass { high = middle } else { low = middle + 1 }
+/// How many of `n` samples lie below quantile `p` of their population.
+struct Below {
+    n: u64,
+    p: f64,
+    exact: Option<Binomial>,
+}
+
+impl Below {
+    fn new(n: u64, p: f64) -> Self {
+        let exact = Binomial::new(p, n).ok().filter(|_| n as f64 * p * (1.0 - p) <= EXACT_VARIANCE);
+        Self { n, p, exact }
     }
-    low
+
+    /// The place that lies above the quantile with probability `mass`; `None` where it would be beyond all samples.
+    fn place(&self, mass: f64) -> Option<Place> {
+        let n = self.n as f64;
+        let Some(exact) = &self.exact else {
+            // With a continuity correction, the interpolated ranks are those of a continuous count.
+            let normal = Normal::new(n * self.p, (n * self.p * (1.0 - self.p)).sqrt()).ok()?;
+            return Some(normal.inverse_cdf(mass) + 0.5).filter(|place| (1.0..=n).contains(place));
+        };
+        // The r-th smallest lies above the quantile if fewer than r samples lie below it.
+        let r = self.quantile(exact, mass);
+        let above = |r: u64| if r == 0 { 0.0 } else { exact.cdf(r - 1) };
+        if r == 0 || r == self.n {
+            return None;
+        }
+        let share = (mass - above(r)) / (above(r + 1) - above(r));
+        let (a, b) = (r as f64 / self.p, (self.n - r) as f64 / (1.0 - self.p));
+        let weight = share * b / (share * b + (1.0 - share) * a);
+        Some(r as f64 + weight)
+    }
+
+    /// The smallest count whose distribution function reaches `mass`.
+    fn quantile(&self, exact: &Binomial, mass: f64) -> u64 {
+        let (mut low, mut high) = (0, self.n);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if exact.cdf(middle) >= mass { high = middle } else { low = middle + 1 }
+        }
+        low
+    }
+}
+
+/// The value at a place among samples of which `nth(k)` gives the `k`-th smallest, from 0.
+pub fn at_place(place: Place, nth: impl Fn(u64) -> f64) -> f64 {
+    let (rank, share) = (place.floor(), place.fract());
+    let low = nth((rank as u64).saturating_sub(1));
+    if share <= 0.0 {
+        return low;
+    }
+    let high = nth(rank as u64);
+    low + (high - low) * share
 }
 
 /// mean ± t(0.975, n−1) · stddev / √n; `None` below two samples.

@@ -7,6 +7,8 @@
 
 pub mod check;
 mod client;
+#[cfg(test)]
+mod coverage;
 mod distribution;
 mod drift;
 mod error;

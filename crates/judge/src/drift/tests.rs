@@ -59,3 +59,24 @@ fn the_place_is_found() {
     values[..30].iter_mut().for_each(|ms| *ms *= 6.0);
     assert!(change(&values).unwrap().at.abs_diff(30) <= 3);
 }
+
+/// Place and height of the largest sum are NumPy's (`testdata/make_golden.py`).
+#[test]
+fn the_largest_change_is_where_numpy_sees_it() {
+    #[derive(serde::Deserialize)]
+    struct Golden {
+        changes: Vec<Known>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Known {
+        values: Vec<f64>,
+        at: usize,
+        height: f64,
+    }
+    let golden: Golden = serde_json::from_str(include_str!("../../testdata/golden.json")).unwrap();
+    for known in golden.changes {
+        let (at, height) = largest(&scores(&known.values).unwrap());
+        assert_eq!(at, known.at);
+        assert!((height - known.height).abs() < 1e-6 * height, "{height} for {}", known.height);
+    }
+}
