@@ -23,7 +23,7 @@ mod worker;
 
 pub use arrivals::Arrivals;
 pub use attempt::BodyRead;
-pub use conductor::{Job, Running, start};
+pub use conductor::{Director, Job, Running, start, start_directed};
 pub use maker::{MakeError, RequestMaker};
-pub use message::{Message, Progress, Stop};
+pub use message::{Message, Progress, Rest, Stop};
 pub use single::{Got, Single, get, get_whole, single};

@@ -44,13 +44,13 @@ pub(crate) async fn run_load(worker: &Rc<Worker>, job: &Arc<StageJob>, start: Na
 async fn finish(worker: &Worker, job: &StageJob, deadline: Option<Nanos>) {
     let give_up = async {
         let stopped = async {
-            worker.stop.ending().await;
+            job.ending().await;
             worker.alarm.until(mono_now() + job.drain).await;
         };
         tokio::select! {
             () = stopped => {}
             () = passed(worker, deadline.map(|deadline| deadline + job.drain)) => {}
-            () = worker.stop.now() => {}
+            () = job.now() => {}
         }
     };
     tokio::select! {
@@ -79,7 +79,7 @@ async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadl
     tokio::select! {
         biased;
         () = worker.alarm.until(begin) => {}
-        () = worker.stop.ending() => {}
+        () = job.ending() => {}
         () = passed(&worker, deadline) => {}
     }
     let mut scheduled = begin;
@@ -87,7 +87,7 @@ async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadl
     loop {
         worker.gate.pass().await;
         let now = mono_now();
-        let over = worker.stop.is_ending() || deadline.is_some_and(|deadline| now >= deadline);
+        let over = job.is_ending() || deadline.is_some_and(|deadline| now >= deadline);
         let Some(number) = (!over).then(|| job.take()).flatten() else {
             job.ran_dry(now);
             return;
@@ -99,7 +99,7 @@ async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadl
             scheduled = scheduled + pause_after(failures);
             tokio::select! {
                 () = worker.alarm.until(scheduled) => {}
-                () = worker.stop.ending() => {}
+                () = job.ending() => {}
             }
         }
     }
@@ -145,7 +145,7 @@ impl OpenLoop {
                     tokio::select! {
                         biased;
                         () = worker.alarm.until(due - HORIZON) => {}
-                        () = worker.stop.ending() => break,
+                        () = job.ending() => break,
                     }
                 }
                 if ahead.front().is_some_and(|first| first.due() < now + MARGIN) {
@@ -158,12 +158,12 @@ impl OpenLoop {
             tokio::select! {
                 biased;
                 () = worker.alarm.until(prepared.due()) => {}
-                () = worker.stop.ending() => break,
+                () = job.ending() => break,
             }
             let place = match &job.places {
                 Some(places) => tokio::select! {
                     biased;
-                    () = worker.stop.ending() => break,
+                    () = job.ending() => break,
                     // What found no place in time is not sent behind the stage's end.
                     () = over.as_mut() => {
                         job.gave_up((1 + ahead.len() + arrivals.count()) as u64);
@@ -176,7 +176,7 @@ impl OpenLoop {
             let (one, job, pool) = (worker.clone(), job.clone(), pool.clone());
             worker.spawn(async move {
                 one.gate.pass().await;
-                if one.stop.is_ending() {
+                if job.is_ending() {
                     return;
                 }
                 one.send(&job, &pool, prepared).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
-use ttft_model::{Nanos, Record, StageWindow};
+use ttft_model::{Nanos, Record, Stage, StageWindow};
 
 use crate::Single;
 
@@ -22,8 +22,10 @@ pub enum Message {
     },
     /// A stage began.
     StageBegan {
-        /// Index into the plan's stages.
+        /// Its number in the run: its place in the plan's stages, or after them.
         stage: u32,
+        /// What is played.
+        what: Box<Stage>,
         /// When.
         start: Nanos,
     },
@@ -38,7 +40,7 @@ pub enum Message {
         /// Whether all workers got real-time scheduling.
         realtime: bool,
     },
-    /// A worker could not start; the run ends.
+    /// A worker could not go on, or a stage asks for what the run has not; the run ends.
     Failed(String),
 }
 
@@ -64,6 +66,15 @@ impl Progress {
     }
 }
 
+/// How a stage ends that ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Requests under way may end within the plan's drain time.
+    Drain,
+    /// Requests under way are given up; their records are kept, as cancelled.
+    Cancel,
+}
+
 /// Stops a run. Cheap to copy; may be used from any thread.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<Flags>);
@@ -79,7 +90,7 @@ impl Stop {
     /// Starts no more requests; those under way may end within the plan's drain time.
     pub fn in_order(&self) {
         self.0.ending.store(true, Ordering::Release);
-        self.0.changed.notify_waiters();
+        self.tell();
     }
 
     /// Gives up the requests under way as well. Their records are kept.
@@ -97,17 +108,12 @@ impl Stop {
         self.0.now.load(Ordering::Acquire)
     }
 
-    /// Completes when no more requests may start.
-    pub(crate) async fn ending(&self) {
-        self.wait(Self::is_ending).await;
+    /// Has whoever waits look again.
+    pub(crate) fn tell(&self) {
+        self.0.changed.notify_waiters();
     }
 
-    /// Completes when requests under way must be given up.
-    pub(crate) async fn now(&self) {
-        self.wait(Self::is_now).await;
-    }
-
-    async fn wait(&self, holds: impl Fn(&Self) -> bool) {
+    pub(crate) async fn wait(&self, holds: impl Fn(&Self) -> bool) {
         loop {
             let changed = self.0.changed.notified();
             let mut changed = std::pin::pin!(changed);

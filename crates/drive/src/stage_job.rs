@@ -1,12 +1,13 @@
 //! One stage as the workers see it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Semaphore;
 use ttft_model::{Load, Nanos};
 
 use crate::RequestMaker;
+use crate::message::{Rest, Stop};
 
 /// A stage under way, shared by all workers. The counters are touched once or twice a request.
 #[derive(Debug)]
@@ -27,6 +28,11 @@ pub(crate) struct StageJob {
     pub places: Option<Arc<Semaphore>>,
     /// When the requests of a trace are due, after the stage's start.
     pub due: Vec<Nanos>,
+    /// The stop of the whole run.
+    run: Stop,
+    halted: AtomicBool,
+    cancelled: AtomicBool,
+    ended_early: OnceLock<String>,
     next: AtomicU64,
     in_flight: AtomicU32,
     max_in_flight: AtomicU32,
@@ -46,6 +52,7 @@ impl StageJob {
         duration: Option<Nanos>,
         drain: Nanos,
         seed: u64,
+        run: Stop,
     ) -> Self {
         let places = match load {
             Load::Open { max_in_flight: Some(limit), .. }
@@ -70,12 +77,45 @@ impl StageJob {
             seed,
             places,
             due,
+            run,
+            halted: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            ended_early: OnceLock::new(),
             next: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
             max_in_flight: AtomicU32::new(0),
             unsent: AtomicU64::new(0),
             dry: AtomicI64::new(i64::MAX),
         }
+    }
+
+    /// Ends this stage alone before its end. The first reason is the one that counts.
+    pub(crate) fn end(&self, rest: Rest, why: String) {
+        // Another reason came first.
+        let _ = self.ended_early.set(why);
+        self.cancelled.fetch_or(rest == Rest::Cancel, Ordering::Release);
+        self.halted.store(true, Ordering::Release);
+        self.run.tell();
+    }
+
+    /// Why it ended before its end.
+    pub(crate) fn ended_early(&self) -> Option<&str> {
+        self.ended_early.get().map(String::as_str)
+    }
+
+    /// Whether no more requests may start: the stage was ended, or the run.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.halted.load(Ordering::Acquire) || self.run.is_ending()
+    }
+
+    /// Completes when no more requests may start.
+    pub(crate) async fn ending(&self) {
+        self.run.wait(|_| self.is_ending()).await;
+    }
+
+    /// Completes when requests under way must be given up.
+    pub(crate) async fn now(&self) {
+        self.run.wait(|run| self.cancelled.load(Ordering::Acquire) || run.is_now()).await;
     }
 
     /// The next request's number, or `None` when all are given out.

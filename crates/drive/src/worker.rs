@@ -209,7 +209,7 @@ impl Worker {
         };
         tokio::select! {
             () = self.open(missing) => {}
-            () = self.stop.ending() => {}
+            () = job.ending() => {}
         }
     }
 

@@ -78,4 +78,7 @@ pub struct StageWindow {
     /// Arrivals that were due but never sent, since no place came free under the limit in flight.
     #[serde(default)]
     pub unsent: u64,
+    /// Why it ended before its requests were sent and its time was over, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<String>,
 }

@@ -54,6 +54,11 @@ impl Encoder {
         &mut self.context.secrets
     }
 
+    /// Takes the names of rows to come from here. What the head of the stream says stays.
+    pub(crate) fn know(&mut self, info: RequestsInfo) {
+        self.context.info = info;
+    }
+
     /// Adds rows.
     pub(crate) fn push(&mut self, records: &[Record]) {
         for (column, builder) in COLUMNS.iter().zip(&mut self.columns) {

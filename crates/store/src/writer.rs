@@ -31,6 +31,8 @@ pub struct RunFolder {
     /// Why the disk took nothing at the last try.
     refused: Option<String>,
     rows: u64,
+    /// Stages in `plan.toml`.
+    stages: usize,
 }
 
 /// What a finished run left on disk.
@@ -60,7 +62,7 @@ impl RunFolder {
         journal.push(head, 0);
         journal.settle().map_err(io_error("write", &path.join(names::REQUESTS)))?;
 
-        let mut folder = Self { path, encoder, journal, refused: None, rows: 0 };
+        let mut folder = Self { path, encoder, journal, refused: None, rows: 0, stages: plan.stages.len() };
         folder.update_run(run)?;
         Ok(folder)
     }
@@ -103,8 +105,9 @@ impl RunFolder {
         Ok(self.state())
     }
 
-    /// Replaces `run.json`.
+    /// Replaces `run.json`. From now on rows may be of its stages, also of those that were added to its plan.
     pub fn update_run(&mut self, run: &Run) -> Result<(), StoreError> {
+        self.encoder.know(RequestsInfo::of(run));
         let clean = redact::run(run, self.encoder.secrets());
         let path = self.path.join(names::RUN);
         match write_json(&path, &clean) {
@@ -125,7 +128,7 @@ impl RunFolder {
         let written = self.journal.settle().and_then(|()| self.journal.sink().file.sync_all());
 
         // Whatever became of the rows, the run's facts are worth a try.
-        let told = self.update_run(run);
+        let told = self.update_run(run).and_then(|()| self.update_plan(&run.plan));
         let path = self.path.join(names::REQUESTS);
         match (written, self.journal.held_rows()) {
             (Ok(()), _) => told?,
@@ -138,6 +141,14 @@ impl RunFolder {
             low_space: self.journal.is_low(),
             path: self.path,
         })
+    }
+
+    /// Writes the plan again if stages were added to it on the way.
+    fn update_plan(&mut self, plan: &Plan) -> Result<(), StoreError> {
+        if plan.stages.len() > self.stages {
+            replace_file(&self.path.join(names::PLAN), plan_toml(plan)?.as_bytes())?;
+        }
+        Ok(())
     }
 
     fn close_batch(&mut self) -> Result<(), StoreError> {

@@ -70,6 +70,11 @@ pub(crate) struct Told {
 }
 
 pub(crate) fn begin(plan: Plan, workers: u32) -> Running {
+    start(job(plan, workers), Stop::default())
+}
+
+/// All that is needed to play a plan.
+pub(crate) fn job(plan: Plan, workers: u32) -> Job {
     let dialect = Dialect::builtin(&plan.endpoint().dialect).unwrap();
     let maker =
         |workload| RequestMaker::new(&dialect, plan.endpoint(), workload, None, plan.seed, 1).unwrap();
@@ -81,7 +86,7 @@ pub(crate) fn begin(plan: Plan, workers: u32) -> Running {
         streams_per_connection: plan.endpoints[0].streams_per_connection,
     };
     let target = Target::parse(&plan.endpoint().url).unwrap();
-    start(Job { target, dialect, makers, connect, workers, plan }, Stop::default())
+    Job { target, dialect, makers, connect, workers, plan }
 }
 
 /// Listens to a run until it is over.

@@ -44,7 +44,7 @@ fn run(users: u32, slo: &[&str]) -> Run {
             end: Some(at(10_000)),
             worker_cpu_ns: vec![1_000_000_000, 2_000_000_000],
             max_in_flight: users,
-            unsent: 0,
+            ..StageWindow::default()
         }],
         plan: Plan {
             name: "test".to_owned(),

@@ -158,7 +158,7 @@ fn records(made: &Made, stage: u32) -> (Vec<Record>, StageWindow) {
         end: Some(Nanos(end)),
         worker_cpu_ns: vec![(end as f64 * made.cpu_percent / 100.0) as i64],
         max_in_flight: users,
-        unsent: 0,
+        ..StageWindow::default()
     };
     (all, window)
 }

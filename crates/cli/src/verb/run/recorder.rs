@@ -3,12 +3,13 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use ttft_drive::{Message, Running};
+use ttft_drive::{Director, Message, Running};
 use ttft_kernel::mono_now;
-use ttft_model::{Load, Nanos, Run, StageWindow};
+use ttft_model::{Load, Nanos, Record, Run, Stage, StageWindow};
 use ttft_store::redact::Secrets;
 use ttft_store::{Appended, RunFolder, StoreError};
 
+use super::guide::Guide;
 use super::streams::Streams;
 use super::warm_up::WarmUp;
 use crate::progress::Line;
@@ -20,7 +21,7 @@ const LISTEN: Duration = Duration::from_millis(100);
 
 /// How a run came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// As planned.
     Planned,
     /// By a signal.
@@ -32,19 +33,36 @@ pub(super) enum Ending {
 /// Keeps everything until the run is over.
 pub(super) fn record(
     running: &Running,
+    director: Director,
+    guide: &mut dyn Guide,
     folder: RunFolder,
     run: Run,
     secrets: &Secrets,
 ) -> anyhow::Result<Ending> {
-    let warm_up = WarmUp::default();
-    let streams = Streams::under(folder.path(), secrets);
-    Recorder { running, folder, run, warm_up, streams, line: Line::new(), flushed: mono_now() }.listen()
+    let recorder = Recorder {
+        running,
+        director: Some(director),
+        guide,
+        streams: Streams::under(folder.path(), secrets),
+        folder,
+        run,
+        current: None,
+        warm_up: WarmUp::default(),
+        line: Line::new(),
+        flushed: mono_now(),
+    };
+    recorder.listen()
 }
 
 struct Recorder<'a> {
     running: &'a Running,
+    /// Takes more stages, until there are none.
+    director: Option<Director>,
+    guide: &'a mut dyn Guide,
     folder: RunFolder,
     run: Run,
+    /// The stage under way.
+    current: Option<u32>,
     warm_up: WarmUp,
     streams: Streams<'a>,
     line: Line,
@@ -53,6 +71,7 @@ struct Recorder<'a> {
 
 impl Recorder<'_> {
     fn listen(mut self) -> anyhow::Result<Ending> {
+        self.direct(None);
         let ending = loop {
             let ending = match self.running.messages.recv_timeout(LISTEN) {
                 Ok(message) => self.take(message)?,
@@ -91,18 +110,21 @@ impl Recorder<'_> {
         match message {
             Message::Records(records) => {
                 self.warm_up.push(&records);
+                self.ask(&records);
                 let appended = self.folder.append(&records)?;
                 self.heed(&appended);
             }
             Message::Stream(single) => self.streams.keep(&single),
             Message::WarmUp { requests } => self.line.begin(format!("warm-up, {requests} requests")),
-            Message::StageBegan { stage, start } => {
-                self.begin(stage, start);
+            Message::StageBegan { stage, what, start } => {
+                self.begin(stage, *what, start);
                 if let Some(reason) = self.warm_up.take_hopeless() {
                     self.stop("--warmup 0 goes on regardless", &reason);
                 }
             }
             Message::StageEnded(window) => {
+                self.current = None;
+                self.direct(Some(&window));
                 self.run.stages.retain(|known| known.stage != window.stage);
                 self.run.stages.push(self.on_axis(window));
                 self.write_facts();
@@ -131,13 +153,36 @@ impl Recorder<'_> {
         Ok(None)
     }
 
-    fn begin(&mut self, stage: u32, start: Nanos) {
-        let planned = &self.run.plan.stages[stage as usize];
-        let (ramp, title) = match planned.load {
+    /// Gives the next stage after the planned ones, as the guide decides.
+    fn direct(&mut self, ended: Option<&StageWindow>) {
+        let played = ended.map_or(0, |window| window.stage as usize + 1);
+        if played < self.run.plan.stages.len() {
+            return;
+        }
+        let next = self.director.as_ref().and_then(|_| self.guide.next(ended));
+        let given = self.director.as_ref().zip(next).is_some_and(|(director, next)| director.play(next));
+        if !given {
+            self.director = None;
+        }
+    }
+
+    /// Asks the guide whether the stage under way has told enough.
+    fn ask(&mut self, records: &[Record]) {
+        if let (Some(cut), Some(stage)) = (self.guide.records(records), self.current) {
+            self.running.end_stage(stage, cut.rest, cut.why);
+        }
+    }
+
+    fn begin(&mut self, stage: u32, what: Stage, start: Nanos) {
+        let (ramp, title) = match what.load {
             Load::Closed { concurrency, ramp_up, .. } => (ramp_up.0, format!("concurrency {concurrency}")),
             Load::Open { rate, .. } => (Nanos::ZERO, format!("{rate} requests/s")),
             Load::Trace { speed, .. } => (Nanos::ZERO, format!("trace at speed {speed}")),
         };
+        if stage as usize >= self.run.plan.stages.len() {
+            self.run.plan.stages.push(what);
+        }
+        self.current = Some(stage);
         let number = stage + 1;
         self.line.begin(format!("stage {number}/{}: {title}", self.run.plan.stages.len()));
         let window = StageWindow { stage, start, reached: start + ramp, ..StageWindow::default() };
