@@ -30,6 +30,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("sglang-generate", include_str!("../../../dialects/sglang-generate/dialect.toml")),
     ("llamacpp-completion", include_str!("../../../dialects/llamacpp-completion/dialect.toml")),
     ("dashscope-native", include_str!("../../../dialects/dashscope-native/dialect.toml")),
+    ("dashscope-multimodal", include_str!("../../../dialects/dashscope-multimodal/dialect.toml")),
     ("hunyuan-native", include_str!("../../../dialects/hunyuan-native/dialect.toml")),
 ];
 
@@ -176,8 +177,13 @@ is = "text"
 
     /// The good file with one line replaced must be refused at that line.
     fn check(line: usize, replacement: &str, problem: &str) {
+        check_at(line, line, replacement, problem);
+    }
+
+    /// The same, where what replaces line `replaced` is wrong further down.
+    fn check_at(line: usize, replaced: usize, replacement: &str, problem: &str) {
         let mut lines: Vec<&str> = GOOD.lines().collect();
-        lines[line - 1] = replacement;
+        lines[replaced - 1] = replacement;
         let error = Dialect::parse("x.toml", &lines.join("\n")).unwrap_err().to_string();
         assert!(error.starts_with(&format!("x.toml, line {line}: ")), "{replacement}: {error}");
         assert!(error.contains(problem), "{replacement}: {error}");
@@ -191,6 +197,11 @@ is = "text"
         check(6, "body = '{'", "not JSON");
         check(6, "body = '{\"model\": \"{modle}\"}'", "`{modle}` is no place");
         check(8, "framing = 'csv'", "unknown variant `csv`");
+        check(6, "body = '{\"m\": [\"{messages}\", \"{contents}\"]}'", "`{contents}` is no place");
+        let parts = |line: &str| format!("body = '{{}}'\n[request.parts]\n{line}");
+        check_at(8, 6, &parts("text = '{'"), "the template is not JSON");
+        check_at(8, 6, &parts("text = '\"{url}\"'"), "`{url}` is no place");
+        check_at(8, 6, &parts("image = '1'"), "unknown field `image`");
         check(11, "at = 'text'", "a pointer begins with `/`");
         check(11, "at = '/a/0/b'", "one element");
         check(11, "at = 3", "a pointer or a list");

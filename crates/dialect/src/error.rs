@@ -31,6 +31,14 @@ pub enum Error {
         /// The names there are.
         known: String,
     },
+    /// A request holds what the dialect has no words for.
+    #[error("the dialect {dialect} cannot send {what}")]
+    Unsayable {
+        /// The dialect.
+        dialect: String,
+        /// What it cannot send.
+        what: String,
+    },
     /// A recording is not in a form that is known.
     #[error("{file}, line {line}: {problem}")]
     Recording {
@@ -87,6 +95,9 @@ pub enum Problem {
     /// The request body is not JSON.
     #[error("the request body is not JSON: {0}")]
     Body(String),
+    /// The template of a part is not JSON.
+    #[error("the template is not JSON: {0}")]
+    Template(String),
     /// A place in the request that nothing fills.
     #[error("`{{{0}}}` is no place of a request")]
     Place(String),

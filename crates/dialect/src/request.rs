@@ -1,6 +1,10 @@
 //! Requests, written from a dialect's template: path, headers, body.
 
+mod body;
 mod messages;
+mod parts;
+mod template;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,11 +12,15 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 use toml::Spanned;
 
-use messages::{is_system, opened, plain, text_of};
+pub use body::BodyTemplate;
+use messages::{is_system, plain, shaped};
+use parts::{Parts, Writer};
+use template::{filled, has_place, opened, unknown_place};
+use tools::{ToolChoice, are_tools, is_choice};
 
-use crate::Dialect;
 use crate::error::Problem;
 use crate::rules::RequestFile;
+use crate::{Dialect, Error};
 
 /// What to ask.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,36 +49,22 @@ pub enum Prompt {
     Messages(Value),
 }
 
-/// Stands for the prompt while a body is serialised; a prompt cannot hold it by accident.
-const OPEN_PLACE: &str = "\u{0}\u{1}prompt\u{0}";
-
-/// The places that a template may have, between braces.
-const PLACES: &[&str] =
-    &["model", "prompt", "messages", "system", "role", "content", "max_tokens", "ignore_eos", "stream"];
-
-/// A body with an open place for the prompt, to make many bodies cheaply.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BodyTemplate {
-    /// The JSON text before, between and after the places of the prompt.
-    parts: Vec<Box<[u8]>>,
-}
-
-impl BodyTemplate {
-    /// The body with that prompt: one allocation, unless the prompt is full of characters that JSON escapes.
-    pub fn fill(&self, prompt: &str) -> Vec<u8> {
-        let fixed: usize = self.parts.iter().map(|part| part.len()).sum();
-        let places = self.parts.len().saturating_sub(1);
-        // Most text grows by the escapes of its line ends and quotes alone.
-        let mut body = Vec::with_capacity(fixed + places * (prompt.len() + prompt.len() / 8 + 16));
-        for (i, part) in self.parts.iter().enumerate() {
-            if i > 0 {
-                escape(&mut body, prompt);
-            }
-            body.extend_from_slice(part);
-        }
-        body
-    }
-}
+/// The places that a body may have, between braces.
+const PLACES: &[&str] = &[
+    "model",
+    "prompt",
+    "messages",
+    "system",
+    "images",
+    "tools",
+    "tool_choice",
+    "max_tokens",
+    "ignore_eos",
+    "stream",
+];
+/// Those of one message.
+const OF_MESSAGE: &[&str] =
+    &["role", "content", "parts", "images", "tool_calls", "tool_call_id", "tool_name"];
 
 /// The request part of a dialect, checked.
 #[derive(Debug)]
@@ -81,7 +75,11 @@ pub(crate) struct Request {
     roles: BTreeMap<String, String>,
     /// What the system says has a place of its own, outside of the messages.
     system_apart: bool,
+    /// Messages are sent as they are.
+    as_given: bool,
     body: Value,
+    parts: Parts,
+    tool_choice: ToolChoice,
 }
 
 impl Request {
@@ -94,7 +92,14 @@ impl Request {
         let position = text.span().start;
         let body: Value = serde_json::from_str(text.get_ref())
             .map_err(|error| (position, Problem::Body(error.to_string())))?;
-        check_places(&body).map_err(|place| (position, Problem::Place(place)))?;
+        let of_elements = |name: &str| match name {
+            "messages" => Some(OF_MESSAGE),
+            "tools" => Some(tools::OF_TOOL),
+            _ => None,
+        };
+        if let Some(place) = unknown_place(&body, PLACES, &of_elements) {
+            return Err((position, Problem::Place(place.to_owned())));
+        }
 
         let auth = match file.auth.as_ref().filter(|text| !text.get_ref().is_empty()) {
             None => None,
@@ -111,86 +116,85 @@ impl Request {
             auth,
             headers: headers.collect(),
             roles: file.roles.clone(),
-            system_apart: text.get_ref().contains("\"{system}\""),
+            system_apart: has_place(&body, "system"),
+            as_given: has_place(&body, "messages")
+                && !OF_MESSAGE.iter().chain(&["system"]).any(|place| has_place(&body, place)),
             body,
+            parts: Parts::new(&file.parts)?,
+            tool_choice: ToolChoice::new(&file.tool_choice)?,
         })
     }
 
-    /// A template's value with its places filled. A place without a value vanishes, and so does an object or a
-    /// list that is left empty by it.
-    fn place(&self, template: &Value, spec: &RequestSpec) -> Option<Value> {
-        match template {
-            Value::String(text) => match place_of(text) {
-                None => Some(template.clone()),
-                Some((name, default)) => self.fill(name, spec).or_else(|| {
-                    default.map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.into()))
-                }),
-            },
-            Value::Array(list) => match list.as_slice() {
-                [Value::String(text), message] if text == "{messages}" => {
-                    let messages = self.fill("messages", spec)?;
-                    Some(messages.as_array()?.iter().map(|own| self.message(message, own)).collect())
-                }
-                list => {
-                    let filled: Vec<Value> =
-                        list.iter().filter_map(|value| self.place(value, spec)).collect();
-                    (!filled.is_empty() || list.is_empty()).then_some(Value::Array(filled))
-                }
-            },
-            Value::Object(map) => {
-                let filled: Map<String, Value> = map
-                    .iter()
-                    .filter_map(|(key, value)| Some((key.clone(), self.place(value, spec)?)))
-                    .collect();
-                (!filled.is_empty() || map.is_empty()).then_some(Value::Object(filled))
-            }
-            other => Some(other.clone()),
-        }
+    /// The body, without the fields that are merged into it, and what could not be written into it.
+    fn body(&self, spec: &RequestSpec) -> (Value, Option<String>) {
+        let messages = match &spec.prompt {
+            Prompt::Text(_) => serde_json::json!([{"role": "user", "content": "{prompt}"}]),
+            Prompt::Messages(messages) => messages.clone(),
+        };
+        let list = messages.as_array().map_or(&[][..], Vec::as_slice);
+        let writer = Writer::new(&self.parts, list);
+        let lookup = |place: &str, elements: &[Value]| self.value(place, elements, spec, &messages, &writer);
+        let body = filled(&self.body, &lookup).unwrap_or_else(|| Value::Object(Map::new()));
+        (body, writer.lacks())
     }
 
     /// The value of one place, if it has one.
-    fn fill(&self, name: &str, spec: &RequestSpec) -> Option<Value> {
-        match name {
+    fn value(
+        &self,
+        place: &str,
+        elements: &[Value],
+        spec: &RequestSpec,
+        messages: &Value,
+        writer: &Writer<'_>,
+    ) -> Option<Value> {
+        let list = || messages.as_array().into_iter().flatten();
+        let spoken = || list().filter(|message| !self.system_apart || !is_system(message));
+        match place {
             "model" => Some(spec.model.as_str().into()),
-            "prompt" => Some(match &spec.prompt {
-                Prompt::Text(_) => OPEN_PLACE.into(),
-                Prompt::Messages(messages) => plain(messages, |_| true).into(),
-            }),
-            "messages" => Some(match &spec.prompt {
-                Prompt::Text(_) => serde_json::json!([{"role": "user", "content": OPEN_PLACE}]),
-                Prompt::Messages(messages) => match messages.as_array() {
-                    Some(list) if self.system_apart => {
-                        list.iter().filter(|message| !is_system(message)).map(opened).collect()
-                    }
-                    _ => opened(messages),
-                },
-            }),
-            "system" => match &spec.prompt {
-                Prompt::Text(_) => None,
-                Prompt::Messages(messages) => {
-                    Some(plain(messages, is_system)).filter(|text| !text.is_empty()).map(Value::from)
-                }
-            },
+            "prompt" => Some(plain(list(), writer, has_place(&self.body, "images")).into()),
+            "messages" if !messages.is_array() => Some(opened(messages)),
+            "messages" if elements.is_empty() => Some(spoken().map(opened).collect()),
+            "messages" => Some(shaped(spoken(), elements, &self.roles, writer).into()),
+            "system" => {
+                let text = plain(list().filter(|message| is_system(message)), writer, false);
+                (!text.is_empty()).then(|| text.into())
+            }
+            "images" => {
+                let images: Vec<Value> = list().flat_map(|message| writer.images(message)).collect();
+                (!images.is_empty()).then(|| images.into())
+            }
+            "tools" => tools::shaped(self.given_tools(spec)?, elements.first()),
+            "tool_choice" => self.tool_choice.shaped(self.given_choice(spec)?, writer),
             "max_tokens" => spec.max_tokens.map(Value::from),
             "ignore_eos" => spec.ignore_eos.then_some(Value::Bool(true)),
             _ => spec.stream.then_some(Value::Bool(true)),
         }
     }
 
-    /// One message in the dialect's own shape.
-    fn message(&self, template: &Value, message: &Value) -> Value {
-        match template {
-            Value::String(text) if text == "{role}" => {
-                let role = message["role"].as_str().unwrap_or("user");
-                self.roles.get(role).map_or(role, String::as_str).into()
+    /// The tools among the fields to merge, if they are in `OpenAI`'s shape and the body has a place for them.
+    fn given_tools<'a>(&self, spec: &'a RequestSpec) -> Option<&'a Value> {
+        let tools = spec.extra.as_ref()?.get("tools").filter(|tools| are_tools(tools));
+        tools.filter(|_| has_place(&self.body, "tools"))
+    }
+
+    /// The same of what is said about their use.
+    fn given_choice<'a>(&self, spec: &'a RequestSpec) -> Option<&'a Value> {
+        let choice = spec.extra.as_ref()?.get("tool_choice").filter(|choice| is_choice(choice));
+        choice.filter(|_| has_place(&self.body, "tool_choice"))
+    }
+
+    /// The fields to merge into the body.
+    fn extra(&self, spec: &RequestSpec) -> Option<Value> {
+        let mut extra = spec.extra.clone()?;
+        if let Value::Object(fields) = &mut extra {
+            if self.given_tools(spec).is_some() {
+                fields.remove("tools");
             }
-            Value::String(text) if text == "{content}" => text_of(&message["content"]).into(),
-            Value::Array(list) => list.iter().map(|value| self.message(value, message)).collect(),
-            Value::Object(map) => Value::Object(
-                map.iter().map(|(key, value)| (key.clone(), self.message(value, message))).collect(),
-            ),
-            other => other.clone(),
+            if self.given_choice(spec).is_some() {
+                fields.remove("tool_choice");
+            }
         }
+        Some(extra)
     }
 }
 
@@ -215,6 +219,19 @@ impl Dialect {
         headers
     }
 
+    /// Whether the dialect can say all of that: images, tool calls, tools.
+    pub fn check(&self, spec: &RequestSpec) -> Result<(), Error> {
+        match self.request.body(spec).1 {
+            None => Ok(()),
+            Some(what) => Err(Error::Unsayable { dialect: self.name().to_owned(), what }),
+        }
+    }
+
+    /// Whether messages are sent as they are, so that [`Dialect::check`] finds nothing in them.
+    pub fn sends_messages_as_given(&self) -> bool {
+        self.request.as_given
+    }
+
     /// The body of one request.
     pub fn request_body(&self, spec: &RequestSpec) -> Vec<u8> {
         let prompt = match &spec.prompt {
@@ -225,38 +242,15 @@ impl Dialect {
     }
 
     /// A template for many requests that differ in the prompt only. A text prompt of the spec is not used; of
-    /// messages, the strings that are exactly `{prompt}` are left open.
+    /// messages, the strings that are exactly `{prompt}` are left open. What the dialect cannot say is left out:
+    /// [`Dialect::check`] tells.
     pub fn template(&self, spec: &RequestSpec) -> BodyTemplate {
-        let mut body =
-            self.request.place(&self.request.body, spec).unwrap_or_else(|| Value::Object(Map::new()));
-        if let Some(extra) = &spec.extra {
-            merge(&mut body, extra);
+        let (mut body, _) = self.request.body(spec);
+        if let Some(extra) = self.request.extra(spec) {
+            merge(&mut body, &extra);
         }
-        let text = body.to_string();
-        let mut open = Value::from(OPEN_PLACE).to_string();
-        open.pop();
-        let parts = text.split(&open[1..]).map(|part| part.as_bytes().into()).collect();
-        BodyTemplate { parts }
+        BodyTemplate::new(&body)
     }
-}
-
-/// The first unknown place of a template, if there is one.
-fn check_places(value: &Value) -> Result<(), String> {
-    match value {
-        Value::String(text) => match place_of(text) {
-            Some((name, _)) if !PLACES.contains(&name) => Err(name.to_owned()),
-            _ => Ok(()),
-        },
-        Value::Array(list) => list.iter().try_for_each(check_places),
-        Value::Object(map) => map.values().try_for_each(check_places),
-        _ => Ok(()),
-    }
-}
-
-/// The name and default of a string that is a place: `{name}` or `{name|default}`.
-fn place_of(text: &str) -> Option<(&str, Option<&str>)> {
-    let inner = text.strip_prefix('{')?.strip_suffix('}')?;
-    Some(inner.split_once('|').map_or((inner, None), |(name, default)| (name, Some(default))))
 }
 
 /// A name as one segment of a path.
@@ -292,32 +286,6 @@ fn merge(target: &mut Value, patch: &Value) {
             }
         }
     }
-}
-
-/// Appends a text as the inside of a JSON string.
-fn escape(out: &mut Vec<u8>, text: &str) {
-    let bytes = text.as_bytes();
-    let mut from = 0;
-    for (i, byte) in bytes.iter().enumerate() {
-        let short = match byte {
-            b'"' | b'\\' => *byte,
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            0..0x20 => 0,
-            _ => continue,
-        };
-        out.extend_from_slice(&bytes[from..i]);
-        from = i + 1;
-        if short == 0 {
-            const HEX: &[u8; 16] = b"0123456789abcdef";
-            out.extend_from_slice(b"\\u00");
-            out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-        } else {
-            out.extend([b'\\', short]);
-        }
-    }
-    out.extend_from_slice(&bytes[from..]);
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::framing::Framing;
 use crate::json::{Hit, Kind, Trie, number};
 
 pub(crate) use compile::compile;
-pub(crate) use file::{DialectFile, RequestFile, line_of};
+pub(crate) use file::{DialectFile, PartsFile, RequestFile, ToolChoiceFile, line_of};
 
 /// What a value means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -85,3 +85,27 @@ fn the_example_of_a_dialect_with_a_difference() {
     assert!(headers.contains(&("x-acme-key".to_owned(), "k".to_owned())), "{headers:?}");
     assert!(!headers.iter().any(|(name, _)| name == "authorization"), "{headers:?}");
 }
+
+#[test]
+fn the_example_of_images_and_tools() {
+    let text = format!("name = \"a\"\ntitle = \"A\"\nextends = \"openai-chat\"\n{}", blocks("toml")[2]);
+    let dialect = Dialect::parse("docs/dialects.md", &text).unwrap();
+    let spec = RequestSpec {
+        model: "m".to_owned(),
+        prompt: Prompt::Messages(serde_json::json!([{ "role": "user", "content": [
+            { "type": "text", "text": "What?" },
+            { "type": "image_url", "image_url": { "url": "data:image/jpg;base64,AAAA" } },
+        ] }])),
+        max_tokens: None,
+        ignore_eos: false,
+        stream: true,
+        extra: Some(serde_json::json!({ "tools": [
+            { "type": "function", "function": { "name": "f", "parameters": { "type": "object" } } },
+        ] })),
+    };
+    dialect.check(&spec).unwrap();
+    assert_eq!(
+        String::from_utf8(dialect.request_body(&spec)).unwrap(),
+        r#"{"functions":[{"name":"f","schema":{"type":"object"}}],"messages":[{"holds":[{"text":"What?"},{"picture":{"bytes":"AAAA","kind":"jpeg"}}],"who":"user"}],"model":"m"}"#
+    );
+}

@@ -32,6 +32,15 @@ pub enum MakeError {
     /// The prompts.
     #[error(transparent)]
     Prompts(#[from] DatasetError),
+    /// What the dialect has no words for.
+    #[error("{what}")]
+    Unsayable {
+        /// Which prompt, and the dialect.
+        what: String,
+        /// What it cannot send.
+        #[source]
+        source: ttft_dialect::Error,
+    },
 }
 
 /// Makes the requests of one workload.
@@ -71,6 +80,7 @@ impl RequestMaker {
             stream: true,
             extra,
         };
+        check(dialect, &spec, &prompts)?;
         Ok(Self {
             headers: headers(dialect, endpoint, key)?,
             template: dialect.template(&spec),
@@ -131,6 +141,25 @@ impl RequestMaker {
         }
         Request { method: Method::POST, headers, body: Bytes::from(body) }
     }
+}
+
+/// Whether the dialect can say all that the requests are to hold: what it cannot must not be left out in silence.
+fn check(dialect: &Dialect, spec: &RequestSpec, prompts: &Prompts) -> Result<(), MakeError> {
+    let said = |spec: &RequestSpec, what: &dyn Fn() -> String| {
+        dialect.check(spec).map_err(|source| MakeError::Unsayable { what: what(), source })
+    };
+    said(spec, &|| "the extra body cannot be sent".to_owned())?;
+    if dialect.sends_messages_as_given() {
+        return Ok(());
+    }
+    let mut text = String::new();
+    for number in 0..prompts.given().max(1) {
+        if let Some(messages) = prompts.write(number, None, &mut text) {
+            let spec = RequestSpec { prompt: Prompt::Messages(messages.into_owned()), ..spec.clone() };
+            said(&spec, &|| format!("prompt {} cannot be sent", number + 1))?;
+        }
+    }
+    Ok(())
 }
 
 fn parse_extra(text: &str) -> Result<Value, MakeError> {

@@ -86,6 +86,17 @@ impl Prompts {
         }
     }
 
+    /// How many prompts were written by others, and so may hold anything; 0 where they are made here.
+    pub fn given(&self) -> u64 {
+        match &self.source {
+            Source::List(list) => list.count() as u64,
+            Source::Trace(trace) if trace.requests.iter().any(|request| request.item.is_some()) => {
+                trace.requests.len() as u64
+            }
+            _ => 0,
+        }
+    }
+
     /// The longest answer that their file wants.
     pub fn most_output(&self) -> Option<u32> {
         match &self.source {

@@ -176,3 +176,17 @@ fn faults_and_profiles_of_the_simulated_engine() {
     let taken = home.ttft(&format!("sim --port {port}")).expect(3);
     assert!(taken.err.contains("in use") && taken.err.contains(port), "{taken}");
 }
+
+#[test]
+fn what_a_dialect_cannot_send() {
+    let home = Home::new();
+    let image = "{\"type\": \"image_url\", \"image_url\": {\"url\": \"https://x.test/a.png\"}}";
+    let row = |content: &str| format!("{{\"messages\": [{{\"role\": \"user\", \"content\": {content}}}]}}\n");
+    home.write("seen.jsonl", &(row("\"Hi\"") + &row(&format!("[{image}]"))));
+    let line = "run http://127.0.0.1:1/v1 --dataset seen.jsonl --model m --dialect";
+    refused(&home, line, &["qianfan-v1"], &["prompt 2 cannot be sent", "qianfan-v1 cannot send images"]);
+    refused(&home, line, &["ollama-chat"], &["prompt 2", "images by http URL (give them as data: URLs)"]);
+    let body = "{\"tool_choice\": \"none\"}";
+    let line = "run http://127.0.0.1:1 --model m --dialect bedrock-converse --body-json";
+    refused(&home, line, &[body], &["the extra body cannot be sent", "the tool choice `none`"]);
+}

@@ -16,7 +16,7 @@ fn all_are_listed_and_shown() {
     let list: Value = serde_json::from_str(&home.ttft("dialects --json").expect(0).out).unwrap();
     let names: Vec<&str> =
         list.as_array().unwrap().iter().map(|dialect| dialect["name"].as_str().unwrap()).collect();
-    assert_eq!(names.len(), 20);
+    assert_eq!(names.len(), 21);
     let text = home.ttft("dialects").expect(0).out;
     for name in names {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name}");
@@ -49,7 +49,7 @@ fn samples_that_hold_and_one_that_does_not() {
     let home = Home::new();
     let tested = home.ttft_with("dialects test --json", &[&carried()]).expect(0);
     let tested: Value = serde_json::from_str(&tested.out).unwrap();
-    assert_eq!(tested.as_array().unwrap().len(), 20);
+    assert_eq!(tested.as_array().unwrap().len(), 21);
 
     std::fs::create_dir_all(home.path("mine/samples")).unwrap();
     home.write("mine/dialect.toml", "name = \"mine\"\ntitle = \"M\"\nextends = \"ollama-chat\"\n");

@@ -39,6 +39,50 @@ pub(crate) struct RequestFile {
     pub(crate) roles: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) body: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) parts: PartsFile,
+    #[serde(default)]
+    pub(crate) tool_choice: ToolChoiceFile,
+}
+
+/// The shapes of what a message may hold, each the JSON text of a template. An empty one takes that of a base away.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PartsFile {
+    #[serde(default)]
+    pub(crate) text: Option<Spanned<String>>,
+    /// A text of the assistant, where it has a shape of its own.
+    #[serde(default)]
+    pub(crate) answer: Option<Spanned<String>>,
+    /// An image that is given as a data: URL.
+    #[serde(default)]
+    pub(crate) image_data: Option<Spanned<String>>,
+    /// An image that is to be fetched.
+    #[serde(default)]
+    pub(crate) image_url: Option<Spanned<String>>,
+    /// What stands for an image in a text; not JSON.
+    #[serde(default)]
+    pub(crate) image_in_text: Option<String>,
+    #[serde(default)]
+    pub(crate) tool_call: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) tool_result: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) tools_apart: Option<bool>,
+}
+
+/// The shapes of what may be said of the use of tools.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolChoiceFile {
+    #[serde(default)]
+    pub(crate) auto: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) none: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) required: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) function: Option<Spanned<String>>,
 }
 
 /// How the answer is cut, and how it ends.
@@ -113,6 +157,36 @@ impl RequestFile {
             headers,
             roles,
             body: self.body.or(base.body.map(|old| moved(old, position))),
+            parts: self.parts.over(base.parts, position),
+            tool_choice: self.tool_choice.over(base.tool_choice, position),
+        }
+    }
+}
+
+impl PartsFile {
+    fn over(self, base: Self, position: usize) -> Self {
+        let or = |own: Option<_>, old: Option<_>| own.or(old.map(|old| moved(old, position)));
+        Self {
+            text: or(self.text, base.text),
+            answer: or(self.answer, base.answer),
+            image_data: or(self.image_data, base.image_data),
+            image_url: or(self.image_url, base.image_url),
+            image_in_text: self.image_in_text.or(base.image_in_text),
+            tool_call: or(self.tool_call, base.tool_call),
+            tool_result: or(self.tool_result, base.tool_result),
+            tools_apart: self.tools_apart.or(base.tools_apart),
+        }
+    }
+}
+
+impl ToolChoiceFile {
+    fn over(self, base: Self, position: usize) -> Self {
+        let or = |own: Option<_>, old: Option<_>| own.or(old.map(|old| moved(old, position)));
+        Self {
+            auto: or(self.auto, base.auto),
+            none: or(self.none, base.none),
+            required: or(self.required, base.required),
+            function: or(self.function, base.function),
         }
     }
 }

@@ -97,6 +97,11 @@ impl Listed {
         }
     }
 
+    /// How many there are; at least one.
+    pub fn count(&self) -> usize {
+        self.outputs.len()
+    }
+
     /// Tokens of that prompt's answer, if the file says so.
     pub fn output_tokens(&self, number: u64) -> Option<u32> {
         self.outputs.get(self.at(number)).copied().flatten()
