@@ -14,7 +14,6 @@ use ttft_wire::Request;
 
 use crate::ids::traceparent;
 
-static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// A plan whose requests cannot be made.
@@ -47,6 +46,8 @@ pub enum MakeError {
 #[derive(Debug, Clone)]
 pub struct RequestMaker {
     headers: HeaderMap,
+    /// Carries each request's id.
+    id_header: HeaderName,
     template: BodyTemplate,
     spec: RequestSpec,
     /// Answers of different lengths.
@@ -83,6 +84,7 @@ impl RequestMaker {
         check(dialect, &spec, &prompts)?;
         Ok(Self {
             headers: headers(dialect, endpoint, key)?,
+            id_header: header_name(&endpoint.request_id_header)?,
             template: dialect.template(&spec),
             spec,
             output: workload.output,
@@ -90,6 +92,11 @@ impl RequestMaker {
             salted: workload.cache == CachePolicy::Cold,
             distinct: (workload.cache == CachePolicy::Warm).then_some(warm_prompts.max(1)),
         })
+    }
+
+    /// The header that carries each request's id.
+    pub(crate) fn id_header(&self) -> &HeaderName {
+        &self.id_header
     }
 
     /// The trace that the requests follow.
@@ -136,7 +143,7 @@ impl RequestMaker {
         if let (Ok(id), Ok(parent)) =
             (HeaderValue::try_from(id_text), HeaderValue::from_bytes(&traceparent(trace)))
         {
-            headers.insert(REQUEST_ID.clone(), id);
+            headers.insert(self.id_header.clone(), id);
             headers.insert(TRACEPARENT.clone(), parent);
         }
         Request { method: Method::POST, headers, body: Bytes::from(body) }
@@ -179,13 +186,17 @@ fn headers(dialect: &Dialect, endpoint: &Endpoint, key: Option<&str>) -> Result<
     ];
     let own = endpoint.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
     for (name, value) in fixed.into_iter().chain(dialect.headers(key)).chain(own) {
-        let parsed = HeaderName::try_from(&name).map_err(|e| MakeError::HeaderName(name.clone(), e))?;
+        let parsed = header_name(&name)?;
         let secret = key.is_some_and(|key| value.contains(key));
         let mut value = HeaderValue::try_from(value).map_err(|e| MakeError::HeaderValue(name, e))?;
         value.set_sensitive(secret);
         headers.insert(parsed, value);
     }
     Ok(headers)
+}
+
+fn header_name(name: &str) -> Result<HeaderName, MakeError> {
+    HeaderName::try_from(name).map_err(|e| MakeError::HeaderName(name.to_owned(), e))
 }
 
 /// The conversation with the salt at the front of its first text.

@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::{Lengths, Span};
 
 mod defaults;
+mod sources;
 mod stage;
 mod think;
 
+pub use sources::{NVIDIA_SMI, Sources};
 pub use stage::{Arrival, Load, Share, Stage, StageError, Stop};
 pub use think::{ParseThinkError, Think};
 
@@ -41,6 +43,9 @@ pub struct Plan {
     pub timeouts: Timeouts,
     /// This side's machine.
     pub client: Client,
+    /// What is scraped beside the load.
+    #[serde(default)]
+    pub sources: Sources,
     /// What is asked.
     pub workloads: Vec<Workload>,
     /// How much of it, one stage after another.
@@ -122,6 +127,9 @@ pub struct Endpoint {
     pub resolve: Vec<Resolve>,
     /// HTTP/2 streams that may share one connection.
     pub streams_per_connection: u32,
+    /// Header that carries each request's own id.
+    #[serde(default = "defaults::request_id_header")]
+    pub request_id_header: String,
 }
 
 /// An extra header.
