@@ -118,13 +118,11 @@ impl RunFolder {
 
     /// Adds a scrape to its file, and writes it at once: there are few. Failure of the disk is told in the answer.
     pub fn scraped(&mut self, file: ScrapeFile, scrape: &Scrape) -> Result<Appended, StoreError> {
-        let at = match self.scrapes.iter().position(|log| log.file == file) {
-            Some(at) => at,
-            None => {
-                self.scrapes.push(ScrapeLog::create(&self.path, file)?);
-                self.scrapes.len() - 1
-            }
-        };
+        let known = self.scrapes.iter().position(|log| log.file == file);
+        if known.is_none() {
+            self.scrapes.push(ScrapeLog::create(&self.path, file)?);
+        }
+        let at = known.unwrap_or(self.scrapes.len() - 1);
         let clean = scrape.scrubbed(self.encoder.secrets());
         let log = &mut self.scrapes[at];
         log.push(&clean)?;

@@ -18,6 +18,7 @@ use crate::{exit, output, usage};
 /// What is scraped beside the load.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "The server's side")]
+#[expect(clippy::struct_field_names, reason = "the names are the flags")]
 pub(crate) struct SourceArgs {
     /// Scrape this metrics page of an engine or a gateway beside the load, each second and at the edges of each stage;
     /// may be repeated [default: the page at the endpoint's own host, if there is one]
