@@ -8,7 +8,8 @@ use clap::Args;
 use ttft_dialect::Dialect;
 use ttft_drive::RequestMaker;
 use ttft_model::{
-    ApiKey, CachePolicy, Endpoint, Header, HttpVersion, Lengths, Prompt, Resolve, Span, Timeouts, Workload,
+    ApiKey, CachePolicy, Endpoint, Header, HttpVersion, ImageSize, Images, Lengths, Pick, Prefixes, Prompt,
+    Resolve, Span, Timeouts, Workload,
 };
 use ttft_plan::{EndpointError, endpoint_url};
 use ttft_store::redact;
@@ -47,9 +48,6 @@ pub(crate) struct EndpointArgs {
     /// File with the API key
     #[arg(long, value_name = "FILE", conflicts_with = "api_key_env")]
     pub api_key_file: Option<String>,
-    /// Header that carries each request's own id, for the logs of servers and gateways
-    #[arg(long, value_name = "NAME", default_value = "x-request-id")]
-    pub request_id_header: String,
     /// Protocol: 1.1 is the precise mode; on 2 several streams share a connection
     #[arg(long, value_name = "VERSION", value_parser = parse_http, default_value = "1.1")]
     pub http: HttpVersion,
@@ -71,20 +69,40 @@ pub(crate) struct PromptArgs {
     /// The same prompt for all requests
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["prompt_tokens", "dataset"])]
     pub prompt: Option<String>,
-    /// Made-up prompts of this many tokens: 500, 4k, uniform:100:900, normal:500:100 (mean, deviation) or
-    /// lognormal:500:0.5 (median, deviation of the logarithm) [default: 500]
+    /// Made-up prompts of this many tokens: 500, 4k, uniform:100:900, normal:500:100 (mean, deviation),
+    /// lognormal:500:0.5 (median, deviation of the logarithm) or empirical:FILE (drawn from the lengths in a list,
+    /// histogram or trace) [default: 500]
     #[arg(long, value_name = "LENGTHS", value_parser = lengths, conflicts_with = "dataset")]
     pub prompt_tokens: Option<Lengths>,
     /// Prompts from a file, in turn: text, ShareGPT, OpenAI messages, jsonl of AIPerf, GuideLLM or vLLM
     #[arg(long, value_name = "FILE")]
     pub dataset: Option<String>,
     /// Most tokens of an answer, also as a distribution like that of prompts, or `recorded`: what the dataset or
-    /// trace says [default: recorded with those, else 64]
+    /// trace says, or the same line of an empirical FILE [default: recorded with those, else 64]
     #[arg(long, value_name = "LENGTHS", value_parser = lengths)]
     pub max_tokens: Option<Lengths>,
     /// Ask the engine to go on to --max-tokens where the model would stop (vLLM, SGLang)
     #[arg(long)]
     pub ignore_eos: bool,
+    /// A tokenizer.json: made-up prompts have exactly the asked lengths by it, and answers are counted where the
+    /// server does not count them
+    #[arg(long, value_name = "FILE")]
+    pub tokenizer: Option<String>,
+    /// This many beginnings are shared by the prompts, each of --prefix-tokens, which come on top of the prompt's own
+    #[arg(long, value_name = "N", value_parser = count32, requires = "prefix_tokens")]
+    pub prefix_groups: Option<u32>,
+    /// Tokens of a shared beginning [groups: 1]
+    #[arg(long, value_name = "N", value_parser = count32)]
+    pub prefix_tokens: Option<u32>,
+    /// How a request takes one of them: uniform, or zipf:EXPONENT (a few are taken most often)
+    #[arg(long, value_name = "HOW", default_value = "uniform", requires = "prefix_tokens")]
+    pub prefix_pick: Pick,
+    /// Images sent with each prompt, made up, no two the same
+    #[arg(long, value_name = "N", value_parser = count32)]
+    pub images: Option<u32>,
+    /// Width and height of an image
+    #[arg(long, value_name = "WxH", default_value = "512x512", requires = "images")]
+    pub image_size: ImageSize,
     /// JSON object merged into every request body; null removes a field
     #[arg(long, value_name = "JSON")]
     pub body_json: Option<String>,
@@ -112,6 +130,11 @@ pub(crate) struct TimeoutArgs {
 /// A count such as `200` or `4k`, for clap.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     ttft_model::parse_count(text).map_err(|e| e.to_string())
+}
+
+/// A smaller count, for clap.
+fn count32(text: &str) -> Result<u32, String> {
+    u32::try_from(count(text)?).map_err(|_| "that is too many".to_owned())
 }
 
 /// Lengths in tokens, for clap.
@@ -180,7 +203,6 @@ impl EndpointArgs {
             insecure: self.insecure,
             ca: self.ca.clone(),
             resolve: self.resolve.clone(),
-            request_id_header: self.request_id_header.to_ascii_lowercase(),
             ..Endpoint::default()
         })
     }
@@ -197,7 +219,7 @@ impl PromptArgs {
         let prompt = match (&self.prompt, &self.dataset) {
             (Some(text), _) => Prompt::Text(text.clone()),
             (None, Some(file)) => Prompt::File(file.clone()),
-            (None, None) => match self.prompt_tokens.unwrap_or(DEFAULT_PROMPT) {
+            (None, None) => match self.prompt_tokens.clone().unwrap_or(DEFAULT_PROMPT) {
                 Lengths::Fixed(tokens) => Prompt::Tokens(tokens),
                 Lengths::Recorded => {
                     return Err(usage(anyhow!("--prompt-tokens takes lengths; --trace takes recorded ones")));
@@ -205,18 +227,30 @@ impl PromptArgs {
                 drawn => Prompt::Lengths(drawn),
             },
         };
-        let (max_tokens, output) = match self.max_tokens {
-            None if self.dataset.is_some() => (DEFAULT_ANSWER, Some(Lengths::Recorded)),
+        let from_file = self.dataset.is_some() || matches!(prompt, Prompt::Lengths(Lengths::Empirical(_)));
+        let (max_tokens, output) = match self.max_tokens.clone() {
+            None if from_file => (DEFAULT_ANSWER, Some(Lengths::Recorded)),
             None => (DEFAULT_ANSWER, None),
             Some(Lengths::Fixed(tokens)) => (tokens, None),
             Some(Lengths::Recorded) => (DEFAULT_ANSWER, Some(Lengths::Recorded)),
+            // Only the file knows how long they may get.
+            Some(drawn @ Lengths::Empirical(_)) => (DEFAULT_ANSWER, Some(drawn)),
             Some(drawn) => (drawn.most(), Some(drawn)),
         };
+        let prefix = self.prefix_tokens.map(|tokens| Prefixes {
+            groups: self.prefix_groups.unwrap_or(1).max(1),
+            tokens,
+            pick: self.prefix_pick,
+        });
+        let images = self.images.map(|count| Images { count, size: self.image_size });
         Ok(Workload {
             prompt,
             max_tokens,
             output,
             ignore_eos: self.ignore_eos,
+            tokenizer: self.tokenizer.clone(),
+            prefix,
+            images,
             cache,
             body_json: self.body_json.clone(),
             ..Workload::default()

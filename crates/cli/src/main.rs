@@ -9,7 +9,6 @@ mod model;
 mod output;
 mod progress;
 mod recording;
-mod scraped;
 mod signals;
 mod simulator;
 mod verb;

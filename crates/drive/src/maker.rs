@@ -5,15 +5,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue, InvalidHeaderName, InvalidHeaderValue};
 use http::{HeaderMap, Method};
-use serde_json::Value;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use serde_json::{Value, json};
 use ttft_dialect::{BodyTemplate, Dialect, Prompt, RequestSpec};
-use ttft_model::{CachePolicy, Endpoint, Lengths, RequestId, TraceId, Workload};
-use ttft_plan::Prompts;
+use ttft_model::{CachePolicy, Endpoint, ImageSize, Images, RequestId, TraceId, Workload};
 use ttft_plan::dataset::{DatasetError, Trace};
+use ttft_plan::{Pictures, Prompts};
 use ttft_wire::Request;
 
-use crate::ids::traceparent;
+use crate::ids::{request_id, traceparent};
 
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// A plan whose requests cannot be made.
@@ -46,16 +49,49 @@ pub enum MakeError {
 #[derive(Debug, Clone)]
 pub struct RequestMaker {
     headers: HeaderMap,
-    /// Carries each request's id.
-    id_header: HeaderName,
     template: BodyTemplate,
     spec: RequestSpec,
-    /// Answers of different lengths.
-    output: Option<Lengths>,
     prompts: Prompts,
-    salted: bool,
+    salt: Salt,
+    pictures: Option<(Arc<Pictures>, u32)>,
     /// With a warm cache, this many prompts are used over and over.
     distinct: Option<u64>,
+}
+
+/// What stands at the front of prompts, so that nothing of them is in a cache.
+#[derive(Debug, Clone)]
+enum Salt {
+    /// Nothing.
+    None,
+    /// Each request's own id.
+    Each,
+    /// The same for a part of the run: what its prompts share is warm by them alone.
+    Part(Arc<str>),
+}
+
+impl Salt {
+    fn of(workload: &Workload) -> Self {
+        match workload.cache {
+            CachePolicy::Cold if workload.prefix.is_some() => Self::of_a_part(),
+            CachePolicy::Cold => Self::Each,
+            CachePolicy::Warm | CachePolicy::AsIs => Self::None,
+        }
+    }
+
+    fn of_a_part() -> Self {
+        let now = ttft_kernel::real_now();
+        let id = request_id(now, &mut SmallRng::seed_from_u64(now as u64));
+        Self::Part(id.to_string().into())
+    }
+
+    /// For the request or the session of that id.
+    fn text<'a>(&'a self, id: &'a str) -> Option<&'a str> {
+        match self {
+            Self::None => None,
+            Self::Each => Some(id),
+            Self::Part(salt) => Some(salt),
+        }
+    }
 }
 
 impl RequestMaker {
@@ -69,9 +105,8 @@ impl RequestMaker {
         seed: u64,
         warm_prompts: u64,
     ) -> Result<Self, MakeError> {
-        let prompts = Prompts::load(&workload.prompt, seed, workload.calibration)?;
-        let recorded = prompts.most_output().filter(|_| workload.output == Some(Lengths::Recorded));
-        let max_tokens = recorded.unwrap_or(workload.max_tokens);
+        let prompts = Prompts::load(workload, seed)?;
+        let max_tokens = prompts.most_output().unwrap_or(workload.max_tokens);
         let extra = workload.body_json.as_deref().map(parse_extra).transpose()?;
         let spec = RequestSpec {
             model: endpoint.model.clone().unwrap_or_default(),
@@ -81,22 +116,17 @@ impl RequestMaker {
             stream: true,
             extra,
         };
-        check(dialect, &spec, &prompts)?;
+        check(dialect, &spec, &prompts, workload.images)?;
+        let pictures = |images: Images| (Arc::new(Pictures::new(images.size, seed)), images.count);
         Ok(Self {
             headers: headers(dialect, endpoint, key)?,
-            id_header: header_name(&endpoint.request_id_header)?,
             template: dialect.template(&spec),
             spec,
-            output: workload.output,
             prompts,
-            salted: workload.cache == CachePolicy::Cold,
+            salt: Salt::of(workload),
+            pictures: workload.images.filter(|images| images.count > 0).map(pictures),
             distinct: (workload.cache == CachePolicy::Warm).then_some(warm_prompts.max(1)),
         })
-    }
-
-    /// The header that carries each request's id.
-    pub(crate) fn id_header(&self) -> &HeaderName {
-        &self.id_header
     }
 
     /// The trace that the requests follow.
@@ -104,15 +134,27 @@ impl RequestMaker {
         self.prompts.trace()
     }
 
+    /// The prompts that the requests hold.
+    pub const fn prompts(&self) -> &Prompts {
+        &self.prompts
+    }
+
     /// Output tokens asked for, the most of them where they differ.
     pub fn max_tokens(&self) -> u32 {
         self.spec.max_tokens.unwrap_or_default() as u32
     }
 
-    /// The maker of a part of the run: when a trace is replayed with the prefixes that it shares, no part warms those
-    /// of another.
+    /// The maker of a part of the run: no part warms the prefixes that those of another share, unless that is what is
+    /// asked for.
     pub(crate) fn for_part(&self, part: u64) -> Self {
-        Self { prompts: self.prompts.in_words_of(part), ..self.clone() }
+        if self.distinct.is_some() {
+            return self.clone();
+        }
+        let salt = match &self.salt {
+            Salt::Part(_) => Salt::of_a_part(),
+            salt => salt.clone(),
+        };
+        Self { prompts: self.prompts.in_words_of(part), salt, ..self.clone() }
     }
 
     /// Request number `number`. `text` is room for the prompt, used again from call to call.
@@ -126,32 +168,70 @@ impl RequestMaker {
     ) -> Request {
         let id_text = id.to_string();
         let number = self.distinct.map_or(number, |distinct| number % distinct);
-        let drawn = self.output.and_then(|lengths| self.prompts.output_tokens(lengths, number));
+        let drawn = self.prompts.output_tokens(number, 0);
         let max_tokens = drawn.map(u64::from).or(self.spec.max_tokens);
-        let body = match self.prompts.write(number, self.salted.then_some(id_text.as_str()), text) {
+        let given = self.prompts.write(number, self.salt.text(&id_text), text);
+        let messages = match (given, &self.pictures) {
+            (None, Some(_)) => Some(json!([{"role": "user", "content": text.as_str()}])),
+            (given, _) => given,
+        };
+        let body = match messages {
             None if max_tokens == self.spec.max_tokens => self.template.fill(text),
             None => dialect.template(&RequestSpec { max_tokens, ..self.spec.clone() }).fill(text),
-            Some(messages) => {
-                let messages =
-                    if self.salted { salted(messages.into_owned(), &id_text) } else { messages.into_owned() };
+            Some(mut messages) => {
+                self.add_pictures(&mut messages, number, id);
                 let prompt = Prompt::Messages(messages);
                 dialect.request_body(&RequestSpec { prompt, max_tokens, ..self.spec.clone() })
             }
         };
+        self.request(body, id_text, trace)
+    }
+
+    /// Adds images to the first thing that is asked: different ones for each request, or, where caches are not to be
+    /// kept cold, for each prompt.
+    fn add_pictures(&self, messages: &mut Value, number: u64, id: RequestId) {
+        let Some((pictures, count)) = &self.pictures else { return };
+        let first = match self.salt {
+            Salt::None => u128::from(number) * u128::from(*count),
+            Salt::Each | Salt::Part(_) => u128::from_be_bytes(id.0),
+        };
+        let urls = (0..*count).map(|i| pictures.data_url(first.wrapping_add(u128::from(i))));
+        with_images(messages, urls);
+    }
+
+    fn request(&self, body: Vec<u8>, id: String, trace: &TraceId) -> Request {
         let mut headers = self.headers.clone();
         // Both are made of hexadecimal digits and hyphens.
         if let (Ok(id), Ok(parent)) =
-            (HeaderValue::try_from(id_text), HeaderValue::from_bytes(&traceparent(trace)))
+            (HeaderValue::try_from(id), HeaderValue::from_bytes(&traceparent(trace)))
         {
-            headers.insert(self.id_header.clone(), id);
+            headers.insert(REQUEST_ID.clone(), id);
             headers.insert(TRACEPARENT.clone(), parent);
         }
         Request { method: Method::POST, headers, body: Bytes::from(body) }
     }
 }
 
+/// Puts images behind the text of the first message of a user.
+fn with_images(messages: &mut Value, urls: impl Iterator<Item = String>) {
+    let users = messages.as_array_mut().into_iter().flatten();
+    let Some(message) = users.into_iter().find(|message| message["role"] == "user") else { return };
+    let mut parts = match message["content"].take() {
+        Value::Array(parts) => parts,
+        Value::String(text) => vec![json!({"type": "text", "text": text})],
+        _ => Vec::new(),
+    };
+    parts.extend(urls.map(|url| json!({"type": "image_url", "image_url": {"url": url}})));
+    message["content"] = Value::Array(parts);
+}
+
 /// Whether the dialect can say all that the requests are to hold: what it cannot must not be left out in silence.
-fn check(dialect: &Dialect, spec: &RequestSpec, prompts: &Prompts) -> Result<(), MakeError> {
+fn check(
+    dialect: &Dialect,
+    spec: &RequestSpec,
+    prompts: &Prompts,
+    images: Option<Images>,
+) -> Result<(), MakeError> {
     let said = |spec: &RequestSpec, what: &dyn Fn() -> String| {
         dialect.check(spec).map_err(|source| MakeError::Unsayable { what: what(), source })
     };
@@ -159,10 +239,18 @@ fn check(dialect: &Dialect, spec: &RequestSpec, prompts: &Prompts) -> Result<(),
     if dialect.sends_messages_as_given() {
         return Ok(());
     }
+    if images.is_some_and(|images| images.count > 0) {
+        let mut messages = json!([{"role": "user", "content": "an image"}]);
+        let one = Pictures::new(ImageSize { width: 1, height: 1 }, 0).data_url(0);
+        with_images(&mut messages, std::iter::once(one));
+        said(&RequestSpec { prompt: Prompt::Messages(messages), ..spec.clone() }, &|| {
+            "images cannot be sent".to_owned()
+        })?;
+    }
     let mut text = String::new();
     for number in 0..prompts.given().max(1) {
         if let Some(messages) = prompts.write(number, None, &mut text) {
-            let spec = RequestSpec { prompt: Prompt::Messages(messages.into_owned()), ..spec.clone() };
+            let spec = RequestSpec { prompt: Prompt::Messages(messages), ..spec.clone() };
             said(&spec, &|| format!("prompt {} cannot be sent", number + 1))?;
         }
     }
@@ -186,23 +274,11 @@ fn headers(dialect: &Dialect, endpoint: &Endpoint, key: Option<&str>) -> Result<
     ];
     let own = endpoint.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
     for (name, value) in fixed.into_iter().chain(dialect.headers(key)).chain(own) {
-        let parsed = header_name(&name)?;
+        let parsed = HeaderName::try_from(&name).map_err(|e| MakeError::HeaderName(name.clone(), e))?;
         let secret = key.is_some_and(|key| value.contains(key));
         let mut value = HeaderValue::try_from(value).map_err(|e| MakeError::HeaderValue(name, e))?;
         value.set_sensitive(secret);
         headers.insert(parsed, value);
     }
     Ok(headers)
-}
-
-fn header_name(name: &str) -> Result<HeaderName, MakeError> {
-    HeaderName::try_from(name).map_err(|e| MakeError::HeaderName(name.to_owned(), e))
-}
-
-/// The conversation with the salt at the front of its first text.
-fn salted(mut messages: Value, salt: &str) -> Value {
-    if let Some(Value::String(first)) = messages.get_mut(0).and_then(|message| message.get_mut("content")) {
-        first.insert_str(0, &format!("[{salt}] "));
-    }
-    messages
 }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::parse_count;
 
 /// Lengths in tokens. What is drawn is at least 1 and at most [`Lengths::most`].
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Lengths {
     /// All the same: `500`.
     Fixed(u32),
@@ -35,6 +36,8 @@ pub enum Lengths {
     },
     /// What the data set or trace says of each request: `recorded`.
     Recorded,
+    /// Drawn from the lengths in a file: `empirical:FILE`.
+    Empirical(Arc<str>),
 }
 
 /// A text that names no lengths.
@@ -45,7 +48,7 @@ impl fmt::Display for ParseLengthsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no length: write 500, 4k, uniform:100:900, normal:500:100 or lognormal:500:0.5",
+            "`{}` is no length: write 500, 4k, uniform:100:900, normal:500:100, lognormal:500:0.5 or empirical:FILE",
             self.0
         )
     }
@@ -58,26 +61,26 @@ const MOST: f64 = 1e9;
 
 impl Lengths {
     /// The longest that can come; 0 where only the file knows.
-    pub fn most(self) -> u32 {
-        let longest = match self {
+    pub fn most(&self) -> u32 {
+        let longest = match *self {
             Self::Fixed(length) => return length,
             Self::Uniform { most, .. } => return most,
             Self::Normal { mean, deviation } => mean + 4.0 * deviation,
             Self::LogNormal { median, sigma } => median * (4.0 * sigma).exp(),
-            Self::Recorded => return 0,
+            Self::Recorded | Self::Empirical(_) => return 0,
         };
         longest.clamp(1.0, MOST).round() as u32
     }
 
     /// One that is typical: the middle.
-    pub fn middle(self) -> u32 {
-        match self {
+    pub fn middle(&self) -> u32 {
+        match *self {
             Self::Fixed(length) => length,
             Self::Uniform { least, most } => least + most.saturating_sub(least) / 2,
             Self::Normal { mean: middle, .. } | Self::LogNormal { median: middle, .. } => {
                 middle.round() as u32
             }
-            Self::Recorded => 0,
+            Self::Recorded | Self::Empirical(_) => 0,
         }
     }
 }
@@ -92,6 +95,10 @@ impl FromStr for Lengths {
             Ok(value) if value.is_finite() && (0.0..=MOST).contains(&value) => Ok(value),
             _ => Err(bad()),
         };
+        // A path may hold colons.
+        if let Some(path) = text.trim().strip_prefix("empirical:") {
+            return if path.is_empty() { Err(bad()) } else { Ok(Self::Empirical(path.into())) };
+        }
         let parts: Vec<&str> = text.trim().split(':').collect();
         match parts.as_slice() {
             ["recorded"] => Ok(Self::Recorded),
@@ -122,6 +129,7 @@ impl fmt::Display for Lengths {
             Self::Normal { mean, deviation } => write!(f, "normal:{mean}:{deviation}"),
             Self::LogNormal { median, sigma } => write!(f, "lognormal:{median}:{sigma}"),
             Self::Recorded => f.write_str("recorded"),
+            Self::Empirical(path) => write!(f, "empirical:{path}"),
         }
     }
 }
@@ -151,6 +159,7 @@ mod tests {
             ("normal:500:100", 900),
             ("lognormal:500:0", 500),
             ("recorded", 0),
+            ("empirical:a:b.csv", 0),
         ] {
             let lengths: Lengths = text.parse().unwrap();
             assert_eq!((lengths.to_string().as_str(), lengths.most()), (text, most));
@@ -167,6 +176,7 @@ mod tests {
             "lognormal:0:1",
             "5:6",
             "9999999999",
+            "empirical:",
         ] {
             assert!(text.parse::<Lengths>().is_err(), "{text}");
         }

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Lengths, Span};
 
+mod asking;
 mod defaults;
-mod sources;
 mod stage;
 mod think;
 
-pub use sources::{NVIDIA_SMI, Sources};
+pub use asking::{ImageSize, Images, ParseImageSizeError, ParsePickError, Pick, Prefixes, Session};
 pub use stage::{Arrival, Load, Share, Stage, StageError, Stop};
 pub use think::{ParseThinkError, Think};
 
@@ -43,9 +43,6 @@ pub struct Plan {
     pub timeouts: Timeouts,
     /// This side's machine.
     pub client: Client,
-    /// What is scraped beside the load.
-    #[serde(default)]
-    pub sources: Sources,
     /// What is asked.
     pub workloads: Vec<Workload>,
     /// How much of it, one stage after another.
@@ -127,9 +124,6 @@ pub struct Endpoint {
     pub resolve: Vec<Resolve>,
     /// HTTP/2 streams that may share one connection.
     pub streams_per_connection: u32,
-    /// Header that carries each request's own id.
-    #[serde(default = "defaults::request_id_header")]
-    pub request_id_header: String,
 }
 
 /// An extra header.
@@ -257,6 +251,19 @@ pub struct Workload {
     /// How many words make the tokens of a made-up prompt.
     #[serde(default)]
     pub calibration: Calibration,
+    /// A `tokenizer.json`: by it made-up prompts have exactly the asked lengths, and answers are counted where the
+    /// server does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<String>,
+    /// Beginnings that prompts share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Prefixes>,
+    /// Conversations of several turns; without it every request stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    /// Images sent with each prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<Images>,
     /// Ask the engine to go on to `max_tokens` even if the model would stop.
     #[serde(default)]
     pub ignore_eos: bool,

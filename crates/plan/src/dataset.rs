@@ -19,6 +19,7 @@ mod unit;
 pub use arrivals::Arrivals;
 pub use error::{DatasetError, Problem};
 pub use format::Format;
+pub(crate) use format::{INPUT, OUTPUT};
 pub use json::Item;
 pub use lines::Place;
 pub use listed::Listed;

@@ -1,16 +1,74 @@
 //! Lengths drawn at random: the same for the same seed and number.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal, Normal};
 use ttft_model::Lengths;
 
+use crate::dataset::DatasetError;
+use crate::empirical::{Empirical, Side};
+
+/// Lengths that are drawn, their file loaded. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) enum Draws {
+    /// From a distribution.
+    Shape(Lengths),
+    /// From a file.
+    File(Arc<Empirical>),
+}
+
+impl Draws {
+    /// Loads the file that they are in, if they are in one.
+    pub(crate) fn load(lengths: &Lengths) -> Result<Self, DatasetError> {
+        Ok(match lengths {
+            Lengths::Empirical(path) => Self::File(Arc::new(Empirical::load(Path::new(&**path))?)),
+            lengths => Self::Shape(lengths.clone()),
+        })
+    }
+
+    /// The length that number `number` draws; `None` where only a data set knows it.
+    pub(crate) fn draw(&self, side: Side, seed: u64, number: u64) -> Option<u32> {
+        match self {
+            Self::Shape(lengths) => draw(lengths, seed, number),
+            Self::File(file) => file.draw(side, seed, number),
+        }
+    }
+
+    /// The length of the answer to the prompt whose length number `number` draws, if the file says so.
+    pub(crate) fn draw_paired(&self, seed: u64, number: u64) -> Option<u32> {
+        match self {
+            Self::File(file) if file.has_pairs() => file.draw(Side::Output, seed, number),
+            _ => None,
+        }
+    }
+
+    /// The longest that can come; `None` where only a data set knows it.
+    pub(crate) fn most(&self, side: Side) -> Option<u32> {
+        match self {
+            Self::Shape(Lengths::Recorded) => None,
+            Self::Shape(lengths) => Some(lengths.most()),
+            Self::File(file) => file.most(side),
+        }
+    }
+
+    /// The longest answer of those that come with prompts.
+    pub(crate) fn most_paired(&self) -> Option<u32> {
+        match self {
+            Self::File(file) if file.has_pairs() => file.most(Side::Output),
+            _ => None,
+        }
+    }
+}
+
 /// Request number `number`'s length; `None` where only a file knows it. `seed` tells prompts from answers.
-pub(crate) fn draw(lengths: Lengths, seed: u64, number: u64) -> Option<u32> {
+fn draw(lengths: &Lengths, seed: u64, number: u64) -> Option<u32> {
     let mut random = SmallRng::seed_from_u64(mixed(seed, number));
-    let drawn = match lengths {
+    let drawn = match *lengths {
         Lengths::Fixed(length) => return Some(length),
-        Lengths::Recorded => return None,
+        Lengths::Recorded | Lengths::Empirical(_) => return None,
         Lengths::Uniform { least, most } => return Some(random.random_range(least..=most.max(least)).max(1)),
         // The parser lets no other parameters through than those that these take.
         Lengths::Normal { mean, deviation } => {
@@ -38,7 +96,7 @@ mod tests {
     /// Mean, standard deviation, least and most of many draws.
     fn shape(text: &str) -> (f64, f64, u32, u32) {
         let lengths: Lengths = text.parse().unwrap();
-        let all: Vec<u32> = (0..20_000).filter_map(|number| draw(lengths, 7, number)).collect();
+        let all: Vec<u32> = (0..20_000).filter_map(|number| draw(&lengths, 7, number)).collect();
         let n = all.len() as f64;
         let mean = all.iter().copied().map(f64::from).sum::<f64>() / n;
         let variance = all.iter().map(|length| (f64::from(*length) - mean).powi(2)).sum::<f64>() / n;
@@ -62,9 +120,9 @@ mod tests {
 
     #[test]
     fn a_seed_repeats() {
-        let lengths = "uniform:1:1000000".parse().unwrap();
-        assert_eq!(draw(lengths, 1, 5), draw(lengths, 1, 5));
-        assert_ne!(draw(lengths, 1, 5), draw(lengths, 2, 5));
-        assert_eq!(draw(Lengths::Recorded, 1, 5), None);
+        let lengths: Lengths = "uniform:1:1000000".parse().unwrap();
+        assert_eq!(draw(&lengths, 1, 5), draw(&lengths, 1, 5));
+        assert_ne!(draw(&lengths, 1, 5), draw(&lengths, 2, 5));
+        assert_eq!(draw(&Lengths::Recorded, 1, 5), None);
     }
 }

@@ -2,13 +2,21 @@
 
 #![forbid(unsafe_code)]
 
+mod conversation;
+mod counter;
 pub mod dataset;
+mod draft;
 mod draw;
+mod empirical;
 mod endpoint;
+mod picture;
 mod prompts;
+mod shared;
 mod spread;
 mod words;
 
+pub use counter::Counter;
 pub use endpoint::{EndpointError, endpoint_url, sibling_url};
-pub use prompts::Prompts;
+pub use picture::Pictures;
+pub use prompts::{Longest, Prompts};
 pub use spread::Spread;

@@ -1,29 +1,36 @@
 //! The prompts of a workload: one text, made-up words, a file, or what a trace recorded.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
-use serde_json::Value;
-use ttft_model::{Calibration, Lengths, Prompt};
+use serde_json::{Value, json};
+use ttft_model::{Lengths, Prompt, Workload};
 
+use crate::Counter;
+use crate::conversation::put_in_front;
 use crate::dataset::{DatasetError, Format, Item, Listed, Recorded, Trace};
-use crate::draw::{draw, mixed};
-use crate::words::WORDS;
+use crate::draft::{Draft, Gauge};
+use crate::draw::{Draws, mixed};
+use crate::empirical::Side;
+use crate::shared::Shared;
 
-/// Tells the draws of prompts from those of answers.
+/// Tells the draws of prompts from those of answers and of turns.
 const OF_PROMPTS: u64 = 0x5052_4f4d_5054;
 const OF_ANSWERS: u64 = 0x414e_5357_4552;
+const OF_TURNS: u64 = 0x0054_5552_4e53;
 
 /// Where the prompts of a workload come from, loaded. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Prompts {
     source: Source,
     seed: u64,
-    scale: Scale,
+    gauge: Gauge,
+    counter: Option<Arc<Counter>>,
+    shared: Option<Shared>,
+    output: Output,
+    /// Turns of a session; `None` where each request stands alone.
+    turns: Option<Draws>,
 }
 
 #[derive(Debug, Clone)]
@@ -31,51 +38,78 @@ enum Source {
     /// The same text for all.
     Fixed(Arc<str>),
     /// Words, different for every number.
-    Words(Lengths),
+    Words(Draws),
     /// Taken in turn.
     List(Arc<Listed>),
     /// As recorded.
     Trace(Arc<Trace>),
 }
 
-/// Words of so many tokens.
-#[derive(Debug, Clone, Copy)]
-struct Scale {
-    words_per_token: f64,
-    overhead: f64,
+/// How long answers are to be.
+#[derive(Debug, Clone)]
+enum Output {
+    /// All as long as the workload says.
+    Same,
+    /// As the data set or trace says.
+    Recorded,
+    /// As the line of the file says that the prompt's length comes from.
+    Paired,
+    /// Drawn by themselves.
+    Drawn(Draws),
 }
 
-impl Scale {
-    fn of(calibration: Calibration) -> Self {
-        match calibration {
-            Calibration::Measured { tokens_per_word, overhead } if tokens_per_word > 0.0 => {
-                Self { words_per_token: 1.0 / tokens_per_word, overhead }
-            }
-            _ => Self { words_per_token: 1.0, overhead: 0.0 },
-        }
-    }
-
-    /// Words of a prompt of `tokens`: one at least, unless none was asked.
-    fn words(self, tokens: u32) -> u32 {
-        let words = ((f64::from(tokens) - self.overhead) * self.words_per_token).round();
-        if tokens == 0 { 0 } else { words.max(1.0) as u32 }
-    }
+/// How long the longest prompt of a workload is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Longest {
+    /// Its tokens.
+    pub tokens: u64,
+    /// It was counted, or made so long; else its words were counted, and it has more tokens than that.
+    pub is_certain: bool,
 }
 
 impl Prompts {
-    /// Loads what a plan names.
-    pub fn load(prompt: &Prompt, seed: u64, calibration: Calibration) -> Result<Self, DatasetError> {
-        let source = match prompt {
+    /// Loads what a workload names.
+    pub fn load(workload: &Workload, seed: u64) -> Result<Self, DatasetError> {
+        let source = match &workload.prompt {
             Prompt::Text(text) => Source::Fixed(text.as_str().into()),
-            Prompt::Tokens(tokens) => Source::Words(Lengths::Fixed(*tokens)),
-            Prompt::Lengths(lengths) => Source::Words(*lengths),
-            Prompt::File(path) => Source::List(Arc::new(Listed::load(Path::new(path))?)),
+            Prompt::Tokens(tokens) => Source::Words(Draws::load(&Lengths::Fixed(*tokens))?),
+            Prompt::Lengths(lengths) => Source::Words(Draws::load(lengths)?),
+            Prompt::File(path) => {
+                let path = Path::new(path);
+                let list = match &workload.session {
+                    None => Listed::load(path)?,
+                    Some(_) => Listed::load_turns(path)?,
+                };
+                Source::List(Arc::new(list))
+            }
             Prompt::Trace { path, format } => {
                 let asked = asked_format(Path::new(path), format.as_deref())?;
                 Source::Trace(Arc::new(Trace::load(Path::new(path), asked)?))
             }
         };
-        Ok(Self { source, seed, scale: Scale::of(calibration) })
+        let output = match (&workload.output, &workload.prompt, &source) {
+            (None, ..) => Output::Same,
+            (Some(Lengths::Empirical(own)), Prompt::Lengths(Lengths::Empirical(of_prompts)), _)
+                if own == of_prompts =>
+            {
+                Output::Paired
+            }
+            (Some(Lengths::Recorded), _, Source::Words(_)) => Output::Paired,
+            (Some(Lengths::Recorded), ..) => Output::Recorded,
+            (Some(lengths), ..) => Output::Drawn(Draws::load(lengths)?),
+        };
+        let counter = workload.tokenizer.as_ref().map(|path| Counter::load(Path::new(path))).transpose()?;
+        let counter = counter.map(Arc::new);
+        let turns = workload.session.as_ref().map(|session| Draws::load(&session.turns)).transpose()?;
+        Ok(Self {
+            source,
+            seed,
+            gauge: Gauge::of(workload.calibration, counter.clone()),
+            counter,
+            shared: workload.prefix.map(|prefixes| Shared::new(prefixes, seed)),
+            output,
+            turns,
+        })
     }
 
     /// The trace that they follow.
@@ -97,108 +131,221 @@ impl Prompts {
         }
     }
 
-    /// The longest answer that their file wants.
+    /// What counts tokens as the server does, if it was given.
+    pub fn counter(&self) -> Option<&Arc<Counter>> {
+        self.counter.as_ref()
+    }
+
+    /// Whether they share beginnings that are made for that.
+    pub const fn has_prefixes(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// The longest answer that is asked for, where that is not the same for all.
     pub fn most_output(&self) -> Option<u32> {
-        match &self.source {
-            Source::List(list) => list.most_output(),
-            Source::Trace(trace) => trace.most_output(),
+        match (&self.output, &self.source) {
+            (Output::Recorded, Source::List(list)) => list.most_output(),
+            (Output::Recorded, Source::Trace(trace)) => trace.most_output(),
+            (Output::Paired, Source::Words(draws)) => draws.most_paired(),
+            (Output::Drawn(draws), _) => draws.most(Side::Output),
             _ => None,
         }
     }
 
-    /// A replay of the same lengths in the words of another part of the run, 0 being the first: what a server holds
-    /// of one part is nothing to the next.
-    #[must_use]
-    pub fn in_words_of(&self, part: u64) -> Self {
-        match self.source {
-            Source::Trace(_) if part > 0 => Self { seed: mixed(self.seed, part), ..self.clone() },
-            _ => self.clone(),
+    /// The longest prompt, with the history that a session's last turn may have when each answer has `answer` tokens.
+    pub fn longest(&self, answer: u32) -> Longest {
+        let words = |text: &str| text.split_whitespace().count() as u64;
+        let (own, is_certain, turns) = match &self.source {
+            Source::Fixed(text) => match self.counter.as_ref().and_then(|counter| counter.count(text).ok()) {
+                Some(tokens) => (u64::from(tokens), true, None),
+                None => (words(text), false, None),
+            },
+            Source::Words(draws) => (u64::from(draws.most(Side::Input).unwrap_or_default()), true, None),
+            Source::List(list) => (list.longest(), false, Some(list.most_turns() as u64)),
+            Source::Trace(trace) => match trace.most_input() {
+                Some(tokens) => (u64::from(tokens), true, None),
+                None => (0, false, None),
+            },
+        };
+        let most_turns = self.turns.as_ref().map_or(1, |turns| {
+            let most = turns.most(Side::Input).map_or(u64::MAX, u64::from);
+            most.min(self.list_turns()).max(1)
+        });
+        // A listed conversation was counted as a whole.
+        let asked = if turns.is_some() { own } else { own * most_turns };
+        let tokens = asked
+            + (most_turns - 1) * u64::from(answer)
+            + self.shared.map_or(0, |shared| u64::from(shared.tokens()));
+        Longest { tokens, is_certain }
+    }
+
+    /// Most turns that the source has; no end of them where they are made up.
+    fn list_turns(&self) -> u64 {
+        match &self.source {
+            Source::List(list) => list.most_turns() as u64,
+            _ => u64::MAX,
         }
     }
 
-    /// Output tokens of request number `number`, of such lengths.
-    pub fn output_tokens(&self, lengths: Lengths, number: u64) -> Option<u32> {
-        let recorded = match (&self.source, lengths) {
-            (Source::List(list), Lengths::Recorded) => list.output_tokens(number),
-            (Source::Trace(trace), Lengths::Recorded) => nth(&trace.requests, number)?.output_tokens,
-            _ => return draw(lengths, self.seed ^ OF_ANSWERS, number),
+    /// The same in the words of another part of the run, 0 being the first, as far as a server could find them again:
+    /// what it holds of a trace's or a group's prefixes from one part is nothing to the next.
+    #[must_use]
+    pub fn in_words_of(&self, part: u64) -> Self {
+        if part == 0 {
+            return self.clone();
+        }
+        let shared = self.shared.map(|shared| shared.in_words_of(part));
+        match self.source {
+            Source::Trace(_) => Self { seed: mixed(self.seed, part), shared, ..self.clone() },
+            _ => Self { shared, ..self.clone() },
+        }
+    }
+
+    /// Output tokens of request number `number`, or of a turn of that session, from 0; `None` where nothing says more
+    /// than the workload does.
+    pub fn output_tokens(&self, number: u64, turn: u32) -> Option<u32> {
+        let draw = of_turn(number, turn);
+        let recorded = match (&self.output, &self.source) {
+            (Output::Recorded, Source::List(list)) => list.output_tokens(number),
+            (Output::Recorded, Source::Trace(trace)) => nth(&trace.requests, number)?.output_tokens,
+            (Output::Paired, Source::Words(draws)) => draws.draw_paired(self.seed ^ OF_PROMPTS, draw),
+            (Output::Drawn(draws), _) => draws.draw(Side::Output, self.seed ^ OF_ANSWERS, draw),
+            _ => None,
         };
         // A request that failed when it was recorded still asks for something.
         recorded.map(|tokens| tokens.max(1))
     }
 
+    /// Turns of session number `number`; `None` where each request stands alone.
+    pub fn turns(&self, number: u64) -> Option<u32> {
+        let drawn = self.turns.as_ref()?.draw(Side::Input, self.seed ^ OF_TURNS, number);
+        let there = match &self.source {
+            Source::List(list) => match list.item(number).as_deref() {
+                Some(Item::Turns(turns)) => turns.len() as u32,
+                _ => 1,
+            },
+            _ => u32::MAX,
+        };
+        match drawn {
+            Some(turns) => Some(turns.min(there).max(1)),
+            // Only the file knows.
+            None => Some(if there == u32::MAX { 1 } else { there }),
+        }
+    }
+
+    /// What a turn of session number `number` asks, from 0, as messages. The first begins with the salt.
+    pub fn turn(&self, number: u64, turn: u32, salt: Option<&str>, text: &mut String) -> Vec<Value> {
+        if let Source::List(list) = &self.source
+            && let Some(item) = list.item(number)
+            && let Item::Turns(turns) = item.as_ref()
+        {
+            let mut asked = turns.get(turn as usize).cloned().unwrap_or_default();
+            if turn == 0 {
+                self.front(number, salt, text).finish();
+                put_in_front(&mut asked, text);
+            }
+            return asked;
+        }
+        if turn == 0 {
+            return match self.write(number, salt, text) {
+                Some(Value::Array(messages)) => messages,
+                _ => vec![json!({"role": "user", "content": text.as_str()})],
+            };
+        }
+        match &self.source {
+            Source::Words(draws) => {
+                let number = of_turn(number, turn);
+                let tokens = draws.draw(Side::Input, self.seed ^ OF_PROMPTS, number).unwrap_or_default();
+                let mut draft = Draft::new(&self.gauge, text);
+                draft.words(self.gauge.part(u64::from(tokens)).max(1), self.seed ^ number);
+                draft.finish();
+            }
+            Source::Fixed(fixed) => (**fixed).clone_into(text),
+            Source::List(_) | Source::Trace(_) => text.clear(),
+        }
+        vec![json!({"role": "user", "content": text.as_str()})]
+    }
+
     /// Writes prompt number `number` to `text`, replacing what was there. With a salt, which counts as one of the
     /// words, no two prompts share a beginning. A conversation is returned instead of written.
-    pub fn write(&self, number: u64, salt: Option<&str>, text: &mut String) -> Option<Cow<'_, Value>> {
-        text.clear();
-        if let Some(salt) = salt {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "[{salt}] ");
-        }
-        let spent = u32::from(salt.is_some());
+    pub fn write(&self, number: u64, salt: Option<&str>, text: &mut String) -> Option<Value> {
+        let mut draft = self.front(number, salt, text);
         let item = match &self.source {
             Source::Fixed(fixed) => {
-                text.push_str(fixed);
+                draft.text(fixed);
                 return None;
             }
-            Source::Words(lengths) => {
-                let tokens = draw(*lengths, self.seed ^ OF_PROMPTS, number).unwrap_or_default();
-                push_words(text, self.scale.words(tokens).saturating_sub(spent), self.seed ^ number);
+            Source::Words(draws) => {
+                let tokens = draws.draw(Side::Input, self.seed ^ OF_PROMPTS, number).unwrap_or_default();
+                let end = self.prefix_room() + self.gauge.room(tokens);
+                draft.words(end, self.seed ^ number);
+                draft.finish();
                 return None;
             }
             Source::List(list) => list.item(number)?,
             Source::Trace(trace) => match nth(&trace.requests, number)? {
                 Recorded { item: Some(item), .. } => Cow::Borrowed(item.as_ref()),
                 recorded => {
-                    self.push_recorded(text, recorded, trace.block_size, number, spent);
+                    self.write_recorded(draft, recorded, trace.block_size, number);
                     return None;
                 }
             },
         };
         match item {
-            Cow::Borrowed(Item::Messages(messages)) => Some(Cow::Borrowed(messages)),
-            Cow::Owned(Item::Messages(messages)) => Some(Cow::Owned(messages)),
+            Cow::Owned(Item::Text(own)) => draft.text(&own),
+            Cow::Borrowed(Item::Text(own)) => draft.text(own),
             item => {
-                if let Item::Text(item) = item.as_ref() {
-                    text.push_str(item);
-                }
-                None
+                let mut messages = match item.into_owned() {
+                    Item::Messages(Value::Array(messages)) => messages,
+                    Item::Turns(turns) => turns.into_iter().next().unwrap_or_default(),
+                    _ => Vec::new(),
+                };
+                put_in_front(&mut messages, text);
+                return Some(Value::Array(messages));
             }
         }
+        None
+    }
+
+    /// The beginning of a prompt: a salt, and what it shares with others.
+    fn front<'a>(&'a self, number: u64, salt: Option<&str>, text: &'a mut String) -> Draft<'a> {
+        let mut draft = Draft::new(&self.gauge, text);
+        if let Some(salt) = salt {
+            draft.salt(salt);
+        }
+        if let Some(shared) = self.shared {
+            draft.words(self.prefix_room(), shared.seed_of(number));
+        }
+        draft
+    }
+
+    /// The length of what prompts share: the salt in front of it is part of it.
+    fn prefix_room(&self) -> u32 {
+        self.shared.map_or(0, |shared| self.gauge.part(u64::from(shared.tokens())))
     }
 
     /// As many words as were recorded tokens. Each block has the words of its id, so that prompts whose first blocks
     /// are the same begin with the same words; what no block covers has words of its own.
-    fn push_recorded(&self, text: &mut String, recorded: &Recorded, block: u32, number: u64, spent: u32) {
-        let words = self.scale.words(recorded.input_tokens.unwrap_or(1).max(1)).saturating_sub(spent);
-        let end_of = |blocks: usize| {
-            let tokens = block as usize * blocks;
-            ((tokens as f64 * self.scale.words_per_token).round() as u32).min(words)
-        };
-        let mut written = 0;
+    fn write_recorded(&self, mut draft: Draft<'_>, recorded: &Recorded, block: u32, number: u64) {
+        let before = self.prefix_room();
+        let room = self.gauge.room(recorded.input_tokens.unwrap_or(1).max(1));
         for (i, id) in recorded.blocks.iter().enumerate() {
-            let end = end_of(i + 1);
-            push_words(text, end - written, mixed(self.seed, *id));
-            written = end;
+            let end = self.gauge.part(u64::from(block) * (i as u64 + 1)).min(room);
+            draft.words(before + end, mixed(self.seed, *id));
         }
-        push_words(text, words - written, mixed(self.seed ^ OF_PROMPTS, number));
+        draft.words(before + room, mixed(self.seed ^ OF_PROMPTS, number));
+        draft.finish();
     }
+}
+
+/// A number of its own for each turn of a session; the first has the session's.
+fn of_turn(number: u64, turn: u32) -> u64 {
+    if turn == 0 { number } else { mixed(number, u64::from(turn)) }
 }
 
 fn nth<T>(list: &[T], number: u64) -> Option<&T> {
     let at = number.checked_rem(list.len() as u64)?;
     list.get(at as usize)
-}
-
-fn push_words(text: &mut String, words: u32, seed: u64) {
-    let mut random = SmallRng::seed_from_u64(seed);
-    text.reserve(words as usize * 6);
-    for _ in 0..words {
-        if !text.is_empty() && !text.ends_with(' ') {
-            text.push(' ');
-        }
-        text.push_str(WORDS[random.random_range(0..WORDS.len())]);
-    }
 }
 
 fn asked_format(path: &Path, name: Option<&str>) -> Result<Option<Format>, DatasetError> {
@@ -212,9 +359,11 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use ttft_model::{Calibration, Pick, Prefixes, Session};
 
     fn load(prompt: &Prompt, calibration: Calibration) -> Result<Prompts, DatasetError> {
-        Prompts::load(prompt, 7, calibration)
+        let output = Some(Lengths::Recorded);
+        Prompts::load(&Workload { prompt: prompt.clone(), calibration, output, ..Workload::default() }, 7)
     }
 
     fn tokens(tokens: u32) -> Prompts {
@@ -268,9 +417,8 @@ mod tests {
         let prompts = load(&Prompt::File(path), Calibration::None).unwrap();
         assert_eq!(written(&prompts, 2, None), "one");
         assert!(prompts.write(1, None, &mut String::new()).is_some_and(|messages| messages.is_array()));
-        assert_eq!(prompts.output_tokens(Lengths::Recorded, 2), Some(9));
-        assert_eq!(prompts.output_tokens(Lengths::Recorded, 1), None);
-        assert_eq!(prompts.output_tokens(Lengths::Fixed(3), 2), Some(3));
+        assert_eq!(prompts.output_tokens(2, 0), Some(9));
+        assert_eq!(prompts.output_tokens(1, 0), None);
 
         let (_file, path) = file("{\"prompt\":\"one\"}\n{\"text\":1}");
         let error = load(&Prompt::File(path), Calibration::None).unwrap_err();
@@ -297,9 +445,8 @@ mod tests {
             let prompts = load(&Prompt::Trace { path: path.clone(), format: None }, calibration).unwrap();
             let [first, second, third] = [0, 1, 2].map(|number| written(&prompts, number, None));
             let shared = first.split(' ').zip(second.split(' ')).take_while(|(a, b)| a == b).count();
-            let wanted = Scale::of(calibration);
-            let (two_blocks, words) =
-                ((1024.0 * wanted.words_per_token).round() as usize, wanted.words(1100) as usize);
+            let wanted = Gauge::of(calibration, None);
+            let (two_blocks, words) = (wanted.part(1024) as usize, wanted.room(1100) as usize);
             assert!((two_blocks..two_blocks + 3).contains(&shared), "{shared} of {two_blocks}");
             assert_eq!(count(&first), words);
             assert_ne!(first[..40], third[..40]);
@@ -307,8 +454,130 @@ mod tests {
             assert_eq!(written(&prompts, 4, None), first, "in turn");
             let other = written(&prompts.in_words_of(1), 0, None);
             assert!(count(&other) == words && other != first);
-            assert_eq!(prompts.output_tokens(Lengths::Recorded, 0), Some(1), "0 is asked as 1");
-            assert_eq!(prompts.output_tokens(Lengths::Recorded, 2), Some(900));
+            assert_eq!(prompts.output_tokens(0, 0), Some(1), "0 is asked as 1");
+            assert_eq!(prompts.output_tokens(2, 0), Some(900));
         }
+    }
+
+    #[test]
+    fn prefixes_are_shared_and_come_on_top() {
+        let prefix = Some(Prefixes { groups: 3, tokens: 50, pick: Pick::Uniform });
+        let workload = Workload { prompt: Prompt::Tokens(20), prefix, ..Workload::default() };
+        let prompts = Prompts::load(&workload, 7).unwrap();
+        let front = |text: &str| text.split(' ').take(50).collect::<Vec<_>>().join(" ");
+        let texts: Vec<String> = (0..30).map(|number| written(&prompts, number, Some("part"))).collect();
+        let mut fronts: Vec<String> = texts.iter().map(|text| front(text)).collect();
+        fronts.sort_unstable();
+        fronts.dedup();
+        assert_eq!(fronts.len(), 3);
+        assert!(texts.iter().all(|text| count(text) == 70 && text.starts_with("[part] ")));
+        let mut whole = texts.clone();
+        whole.sort_unstable();
+        whole.dedup();
+        assert_eq!(whole.len(), 30, "what is behind them is each one's own");
+        let other = written(&prompts.in_words_of(1), 0, Some("part"));
+        assert!(count(&other) == 70 && front(&other) != front(&texts[0]));
+        assert_eq!(prompts.longest(9), Longest { tokens: 70, is_certain: true });
+
+        let text = Workload { prompt: Prompt::Text("why?".to_owned()), ..workload };
+        let text = written(&Prompts::load(&text, 7).unwrap(), 0, None);
+        assert!(count(&text) == 51 && text.ends_with(" why?"), "{text}");
+    }
+
+    #[test]
+    fn a_tokenizer_makes_lengths_exact() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/tokenizer/tokenizer.json");
+        let counter = Counter::load(Path::new(path)).unwrap();
+        let rows = "{\"timestamp\":0,\"input_length\":1100,\"output_length\":1,\"hash_ids\":[1,2,3]}\n";
+        let (_file, trace) = file(&rows.repeat(2));
+        let calibration = Calibration::Measured { tokens_per_word: 1.3, overhead: 9.0 };
+        for prompt in [
+            Prompt::Tokens(300),
+            Prompt::Lengths("uniform:100:900".parse().unwrap()),
+            Prompt::Trace { path: trace, format: None },
+        ] {
+            let workload = Workload {
+                prompt,
+                calibration,
+                tokenizer: Some(path.to_owned()),
+                prefix: Some(Prefixes { groups: 2, tokens: 64, pick: Pick::Zipf(1.0) }),
+                ..Workload::default()
+            };
+            let prompts = Prompts::load(&workload, 3).unwrap();
+            for number in 0..20 {
+                let asked = match &prompts.source {
+                    Source::Words(draws) => draws.draw(Side::Input, 3 ^ OF_PROMPTS, number).unwrap(),
+                    _ => 1100,
+                };
+                for salt in [None, Some("0199c0de-7a5b-7e91-8f3d-26c4b7d0a5f1")] {
+                    let text = written(&prompts, number, salt);
+                    assert_eq!(counter.count(&text), Ok(64 + asked - 9), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_of_a_file_come_in_pairs() {
+        let (_file, path) = file("input_tokens,output_tokens\n10,1\n20,2\n30,3\n");
+        let lengths: Lengths = format!("empirical:{path}").parse().unwrap();
+        for output in [lengths.clone(), Lengths::Recorded] {
+            let prompt = Prompt::Lengths(lengths.clone());
+            let workload = Workload { prompt, output: Some(output), ..Workload::default() };
+            let prompts = Prompts::load(&workload, 7).unwrap();
+            assert_eq!(prompts.most_output(), Some(3));
+            for number in 0..50 {
+                let tokens = count(&written(&prompts, number, None)) as u32;
+                assert_eq!(prompts.output_tokens(number, 0), Some(tokens / 10));
+            }
+        }
+        let workload = Workload { output: Some(lengths), ..Workload::default() };
+        let drawn = Prompts::load(&workload, 7).unwrap();
+        assert!((0..50).all(|number| drawn.output_tokens(number, 0).is_some_and(|tokens| tokens <= 3)));
+    }
+
+    #[test]
+    fn sessions_have_turns() {
+        let session = |turns: &str| Some(Session { turns: turns.parse().unwrap(), think_time: None });
+        let made =
+            Workload { prompt: Prompt::Tokens(12), session: session("uniform:2:4"), ..Workload::default() };
+        let made = Prompts::load(&made, 7).unwrap();
+        let counts: Vec<u32> = (0..40).filter_map(|number| made.turns(number)).collect();
+        assert!(counts.iter().min() == Some(&2) && counts.iter().max() == Some(&4));
+        let said = |turn| made.turn(5, turn, Some("s"), &mut String::new())[0]["content"].to_string();
+        assert!(said(0).starts_with("\"[s] ") && !said(1).contains("[s]"));
+        assert_eq!((count(&said(0)), count(&said(1))), (12, 12));
+        assert!(said(1) != said(2) && said(1) == said(1));
+        assert_eq!(made.longest(10), Longest { tokens: 4 * 12 + 3 * 10, is_certain: true });
+
+        let (_file, path) = file(
+            r#"[{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"b"},{"from":"human","value":"c"}]},
+            {"conversations":[{"from":"human","value":"d"}]}]"#,
+        );
+        for (turns, expect) in [("recorded", 2), ("1", 1), ("9", 2)] {
+            let workload = Workload {
+                prompt: Prompt::File(path.clone()),
+                session: session(turns),
+                ..Workload::default()
+            };
+            let listed = Prompts::load(&workload, 7).unwrap();
+            assert_eq!(
+                (listed.turns(0), listed.turns(1), listed.turns(2)),
+                (Some(expect), Some(1), Some(expect))
+            );
+            let said = |turn| listed.turn(0, turn, Some("s"), &mut String::new())[0]["content"].clone();
+            assert_eq!((said(0), said(1)), ("[s] a".into(), "c".into()));
+        }
+    }
+
+    /// A hundred thousand of them would fill gigabytes: none is held beside the one that is being written.
+    #[test]
+    fn prompts_are_made_in_the_room_of_one() {
+        let prompts = tokens(4_000);
+        let mut text = String::new();
+        for number in 0..300 {
+            assert!(prompts.write(number, None, &mut text).is_none());
+        }
+        assert!(text.capacity() < 64 << 10, "{}", text.capacity());
     }
 }

@@ -1,6 +1,6 @@
 //! `ttft metrics`: what a metrics page says, whatever engine it is of.
 
-pub(crate) mod source;
+mod source;
 mod text;
 mod watch;
 

@@ -4,7 +4,6 @@
 
 mod closed;
 mod directed;
-mod edges;
 mod open;
 mod run;
 mod scripted;

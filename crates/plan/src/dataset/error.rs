@@ -46,6 +46,14 @@ pub enum DatasetError {
         /// What it is instead, and what to do.
         what: String,
     },
+    /// A tokenizer that cannot be used.
+    #[error("{path} cannot be used as a tokenizer.json: {why}")]
+    Tokenizer {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// Nothing in it.
     #[error("{0} holds no prompt and no request")]
     Empty(PathBuf),

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::format::{INPUT, OUTPUT, PROMPT};
+use super::rows::Part;
 use super::{Instant, Row, clock};
 
 /// One prompt of a file.
@@ -12,10 +13,12 @@ pub enum Item {
     Text(String),
     /// A conversation as `OpenAI` messages.
     Messages(Value),
+    /// The asking side of a conversation: for each turn its messages, without the answers.
+    Turns(Vec<Vec<Value>>),
 }
 
 /// A JSON record as a row.
-pub(super) fn row(line: u64, record: Value) -> Result<Row, String> {
+pub(super) fn row(line: u64, record: Value, part: Part) -> Result<Row, String> {
     let Value::Object(mut map) = record else {
         return Err("it is no JSON object".to_owned());
     };
@@ -40,15 +43,15 @@ pub(super) fn row(line: u64, record: Value) -> Result<Row, String> {
         ..Row::at(line)
     };
     if let Some(turns) = take(&mut map, &["conversations", "conversation"]) {
-        sharegpt(&mut row, turns)?;
+        sharegpt(&mut row, turns, part)?;
     } else if let Some(messages) = map.remove("messages") {
-        conversation(&mut row, messages)?;
+        conversation(&mut row, messages, part)?;
     } else if let Some(turns) = map.remove("turns") {
-        spoken(&mut row, &turns)?;
+        spoken(&mut row, &turns, part)?;
     } else if let Some(prompt) = take(&mut map, &PROMPT) {
         match prompt {
             Value::Array(list) if list.first().is_some_and(|first| first["role"].is_string()) => {
-                conversation(&mut row, Value::Array(list))?;
+                conversation(&mut row, Value::Array(list), part)?;
             }
             prompt => row.item = Some(Item::Text(text_of(prompt)?)),
         }
@@ -82,7 +85,7 @@ fn text_of(value: Value) -> Result<String, String> {
 }
 
 /// What people and the assistant said; the first thing that a person said is the prompt.
-fn sharegpt(row: &mut Row, turns: Value) -> Result<(), String> {
+fn sharegpt(row: &mut Row, turns: Value, part: Part) -> Result<(), String> {
     let Value::Array(turns) = turns else {
         return Err("`conversations` is no list".to_owned());
     };
@@ -93,19 +96,54 @@ fn sharegpt(row: &mut Row, turns: Value) -> Result<(), String> {
     row.turns = Some(turns.len() as u32);
     row.begins_with_answer =
         turns.first().is_some_and(|turn| matches!(from(turn).as_str(), "gpt" | "assistant"));
+    let said = |turn: &mut Value| {
+        let said = ["value", "content", "text"].iter().find_map(|name| turn.get_mut(*name).map(Value::take));
+        match said {
+            Some(Value::String(text)) => Ok(text),
+            _ => Err("a turn has no text in `value`".to_owned()),
+        }
+    };
+    if part == Part::Whole {
+        let mut messages = Vec::with_capacity(turns.len());
+        for mut turn in turns {
+            let role = match from(&turn).as_str() {
+                "gpt" | "assistant" | "chatgpt" | "bing" | "bard" => "assistant",
+                "system" => "system",
+                _ => "user",
+            };
+            messages.push(json!({"role": role, "content": said(&mut turn)?}));
+        }
+        row.item = asked_turns(messages);
+        return Ok(());
+    }
     let asked = turns.into_iter().find(|turn| matches!(from(turn).as_str(), "human" | "user"));
     if let Some(mut asked) = asked {
-        let said = ["value", "content", "text"].iter().find_map(|name| asked.get_mut(*name).map(Value::take));
-        match said {
-            Some(Value::String(text)) => row.item = Some(Item::Text(text)),
-            _ => return Err("a turn has no text in `value`".to_owned()),
-        }
+        row.item = Some(Item::Text(said(&mut asked)?));
     }
     Ok(())
 }
 
+/// The turns of a conversation: what is said up to each answer. What the system alone says belongs to the turn behind
+/// it, and what begins with an answer begins behind it; `None` when nobody asks.
+fn asked_turns(messages: Vec<Value>) -> Option<Item> {
+    let mut turns = Vec::new();
+    let mut turn: Vec<Value> = Vec::new();
+    let is_asked = |turn: &[Value]| turn.iter().any(|message| message["role"] != "system");
+    for message in messages {
+        if message["role"] != "assistant" {
+            turn.push(message);
+        } else if is_asked(&turn) {
+            turns.push(std::mem::take(&mut turn));
+        }
+    }
+    if is_asked(&turn) {
+        turns.push(turn);
+    }
+    (!turns.is_empty()).then_some(Item::Turns(turns))
+}
+
 /// A list of messages, sent as it is without the answers at its end.
-fn conversation(row: &mut Row, messages: Value) -> Result<(), String> {
+fn conversation(row: &mut Row, messages: Value, part: Part) -> Result<(), String> {
     let Value::Array(mut messages) = messages else {
         return Err("`messages` is no list".to_owned());
     };
@@ -114,6 +152,10 @@ fn conversation(row: &mut Row, messages: Value) -> Result<(), String> {
     }
     row.turns = Some(messages.len() as u32);
     row.begins_with_answer = messages.first().is_some_and(|message| message["role"] == "assistant");
+    if part == Part::Whole {
+        row.item = asked_turns(messages);
+        return Ok(());
+    }
     while messages.last().is_some_and(|message| message["role"] == "assistant") {
         messages.pop();
     }
@@ -124,19 +166,28 @@ fn conversation(row: &mut Row, messages: Value) -> Result<(), String> {
 }
 
 /// `AIPerf`'s turns: the user's side of a conversation; its first is the prompt.
-fn spoken(row: &mut Row, turns: &Value) -> Result<(), String> {
+fn spoken(row: &mut Row, turns: &Value, part: Part) -> Result<(), String> {
     let Value::Array(turns) = turns else {
         return Err("`turns` is no list".to_owned());
     };
     row.turns = Some(turns.len() as u32);
-    if let Some(first) = turns.first() {
-        let Value::Object(first) = first else {
+    let mut texts = Vec::new();
+    for turn in turns.iter().take(if part == Part::Whole { turns.len() } else { 1 }) {
+        let Value::Object(turn) = turn else {
             return Err("a turn is no JSON object".to_owned());
         };
-        let mut first = first.clone();
-        row.time = row.time.or(instant(&first)?);
-        row.item = take(&mut first, &PROMPT).map(text_of).transpose()?.map(Item::Text);
+        let mut turn = turn.clone();
+        row.time = row.time.or(instant(&turn)?);
+        texts.extend(take(&mut turn, &PROMPT).map(text_of).transpose()?);
     }
+    row.item = match part {
+        Part::First => texts.pop().map(Item::Text),
+        Part::Whole if texts.is_empty() => None,
+        Part::Whole => {
+            let turn = |text| vec![json!({"role": "user", "content": text})];
+            Some(Item::Turns(texts.into_iter().map(turn).collect()))
+        }
+    };
     Ok(())
 }
 
@@ -209,20 +260,23 @@ fn short(text: &str) -> String {
 impl Item {
     /// Its text alone: what is said in it, without roles.
     pub(super) fn words_and_chars(&self) -> (u64, u64) {
-        let count = |text: &str| (text.split_whitespace().count() as u64, text.chars().count() as u64);
+        fn count(text: &str) -> (u64, u64) {
+            (text.split_whitespace().count() as u64, text.chars().count() as u64)
+        }
+        fn sum<'a>(messages: impl Iterator<Item = &'a Value>) -> (u64, u64) {
+            let texts = messages.flat_map(|message| match &message["content"] {
+                Value::String(text) => vec![count(text)],
+                Value::Array(parts) => {
+                    parts.iter().filter_map(|part| part["text"].as_str()).map(count).collect()
+                }
+                _ => Vec::new(),
+            });
+            texts.fold((0, 0), |(words, chars), (w, c)| (words + w, chars + c))
+        }
         match self {
             Self::Text(text) => count(text),
-            Self::Messages(Value::Array(messages)) => messages
-                .iter()
-                .flat_map(|message| match &message["content"] {
-                    Value::String(text) => vec![count(text)],
-                    Value::Array(parts) => {
-                        parts.iter().filter_map(|part| part["text"].as_str()).map(count).collect()
-                    }
-                    _ => Vec::new(),
-                })
-                .fold((0, 0), |(words, chars), (w, c)| (words + w, chars + c)),
-            Self::Messages(_) => (0, 0),
+            Self::Messages(messages) => sum(messages.as_array().into_iter().flatten()),
+            Self::Turns(turns) => sum(turns.iter().flatten()),
         }
     }
 
@@ -237,7 +291,38 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Row {
-        row(1, serde_json::from_str(text).unwrap()).unwrap_or_else(|why| panic!("{text}: {why}"))
+        row(1, serde_json::from_str(text).unwrap(), Part::First).unwrap_or_else(|why| panic!("{text}: {why}"))
+    }
+
+    #[test]
+    fn the_turns_of_conversations() {
+        let turns = |text: &str| match row(1, serde_json::from_str(text).unwrap(), Part::Whole).unwrap().item
+        {
+            Some(Item::Turns(turns)) => {
+                let said = |turn: &Vec<Value>| {
+                    turn.iter().filter_map(|m| m["content"].as_str()).collect::<Vec<_>>().join("+")
+                };
+                turns.iter().map(said).collect::<Vec<_>>()
+            }
+            None => Vec::new(),
+            other => panic!("{other:?}"),
+        };
+        let gpt = r#"{"conversations": [{"from": "gpt", "value": "z"}, {"from": "system", "value": "s"},
+            {"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}, {"from": "human", "value": "c"},
+            {"from": "human", "value": "d"}, {"from": "gpt", "value": "e"}]}"#;
+        assert_eq!(turns(gpt), ["s+a", "c+d"]);
+        let messages = r#"{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "a"},
+            {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]}"#;
+        assert_eq!(turns(messages), ["s+a", "c"]);
+        assert_eq!(turns(r#"{"turns": [{"text": "a"}, {"text": "b"}]}"#), ["a", "b"]);
+        for nobody in [
+            r#"{"conversations": []}"#,
+            r#"{"conversations": [{"from": "gpt", "value": "z"}]}"#,
+            r#"{"messages": [{"role": "system", "content": "s"}]}"#,
+            r#"{"turns": []}"#,
+        ] {
+            assert_eq!(turns(nobody), [""; 0], "{nobody}");
+        }
     }
 
     fn text(row: &Row) -> &str {
@@ -299,7 +384,7 @@ mod tests {
             (r#"{"conversations": "x"}"#, "no list"),
             (r#"{"prompt": 5}"#, "no text"),
         ] {
-            let why = row(1, serde_json::from_str(text).unwrap()).unwrap_err();
+            let why = row(1, serde_json::from_str(text).unwrap(), Part::First).unwrap_err();
             assert!(why.contains(part), "{text}: {why}");
         }
     }

@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::rows::Reader;
+use super::rows::{Part, Reader};
 use super::{DatasetError, Item, Place, Rows};
 
 /// Bytes of records up to which their prompts are held in memory.
@@ -18,6 +18,10 @@ const HELD: u64 = 64 << 20;
 pub struct Listed {
     /// Tokens of each answer, if the file says so.
     outputs: Vec<Option<u32>>,
+    /// Words of the longest.
+    longest: u64,
+    /// Turns of the conversation with most.
+    most_turns: usize,
     items: Items,
 }
 
@@ -35,11 +39,17 @@ enum Items {
 impl Listed {
     /// Reads the prompts of a file. Conversations without a question are left out; a file of lengths alone has none.
     pub fn load(path: &Path) -> Result<Self, DatasetError> {
-        Self::load_holding(path, HELD)
+        Self::load_holding(path, Part::First, HELD)
     }
 
-    fn load_holding(path: &Path, held: u64) -> Result<Self, DatasetError> {
-        let mut rows = Rows::open(path, None)?;
+    /// The same with all turns of each conversation.
+    pub fn load_turns(path: &Path) -> Result<Self, DatasetError> {
+        Self::load_holding(path, Part::Whole, HELD)
+    }
+
+    fn load_holding(path: &Path, part: Part, held: u64) -> Result<Self, DatasetError> {
+        let mut rows = Rows::open_part(path, part)?;
+        let (mut longest, mut most_turns) = (0, 1);
         let (mut outputs, mut items, mut places, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for row in &mut rows {
             let row = row?;
@@ -50,6 +60,10 @@ impl Listed {
                 let what = "holds lengths and no prompts: replay it with --trace".to_owned();
                 return Err(DatasetError::Kind { path: path.to_owned(), what });
             };
+            longest = longest.max(item.words_and_chars().0);
+            if let Item::Turns(turns) = &item {
+                most_turns = most_turns.max(turns.len());
+            }
             outputs.push(row.output_tokens);
             // A packed file cannot be read from its middle.
             if let Some(place) = row.place {
@@ -72,7 +86,7 @@ impl Listed {
         } else {
             Items::Held(items)
         };
-        Ok(Self { outputs, items })
+        Ok(Self { outputs, longest, most_turns, items })
     }
 
     fn at(&self, number: u64) -> usize {
@@ -107,6 +121,16 @@ impl Listed {
         self.outputs.get(self.at(number)).copied().flatten()
     }
 
+    /// Words of the longest prompt; of a conversation all turns together.
+    pub const fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    /// Turns of the conversation with most.
+    pub const fn most_turns(&self) -> usize {
+        self.most_turns
+    }
+
     /// The longest answer that the file asks for.
     pub fn most_output(&self) -> Option<u32> {
         self.outputs.iter().copied().flatten().max()
@@ -121,15 +145,18 @@ mod tests {
 
     #[test]
     fn what_is_on_disk_reads_as_what_is_held() {
-        for text in [
+        for (text, part) in [
             "\u{feff}one\r\n\n  two words \nthree",
             "{\"prompt\":\"one\",\"output_tokens\":3}\r\n\r\n{\"messages\":[{\"role\":\"user\",\"content\":\"é\"}]}\n",
             "[ {\"conversations\":[]},\n{\"conversations\":[{\"from\":\"human\",\"value\":\"q\"}]} ,{\"prompt\":\"p\"}\n]",
-        ] {
+        ]
+        .into_iter()
+        .flat_map(|text| [(text, Part::First), (text, Part::Whole)])
+        {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             file.write_all(text.as_bytes()).unwrap();
-            let held = Listed::load_holding(file.path(), 1_000).unwrap();
-            let on_disk = Listed::load_holding(file.path(), 5).unwrap();
+            let held = Listed::load_holding(file.path(), part, 1_000).unwrap();
+            let on_disk = Listed::load_holding(file.path(), part, 5).unwrap();
             assert!(matches!(on_disk.items, Items::OnDisk { .. }) && matches!(held.items, Items::Held(_)));
             for number in 0..7 {
                 assert!(held.item(number).is_some());

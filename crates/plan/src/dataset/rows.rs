@@ -44,11 +44,20 @@ impl Row {
     }
 }
 
+/// How much of a conversation is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What a request that stands alone is made of.
+    First,
+    /// What is asked in every turn.
+    Whole,
+}
+
 /// How a record becomes a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Reader {
     Table(Columns),
-    Json,
+    Json(Part),
     Text,
 }
 
@@ -66,6 +75,15 @@ impl Rows {
     /// Opens a file, and tells its format from its first record unless one is given.
     pub fn open(path: &Path, asked: Option<Format>) -> Result<Self, DatasetError> {
         Self::of(Records::open(path)?, asked)
+    }
+
+    /// The same, with so much of each conversation.
+    pub(super) fn open_part(path: &Path, part: Part) -> Result<Self, DatasetError> {
+        let mut rows = Self::open(path, None)?;
+        if let Reader::Json(_) = rows.reader {
+            rows.reader = Reader::Json(part);
+        }
+        Ok(rows)
     }
 
     pub(super) fn of(mut records: Records, asked: Option<Format>) -> Result<Self, DatasetError> {
@@ -94,14 +112,14 @@ impl Rows {
                 (Reader::Table(columns), asked)
             }
             (Some(_), _) if !is_json => return Err(bad("it is no JSON object".to_owned())),
-            (Some(asked), _) => (Reader::Json, asked),
+            (Some(asked), _) => (Reader::Json(Part::First), asked),
             (None, Some(columns)) if !is_json => {
                 let format = columns.format;
                 (Reader::Table(columns), format)
             }
             (None, _) if is_json => {
                 let record: Value = serde_json::from_str(&first).map_err(|e| bad(not_json(&e)))?;
-                (Reader::Json, format::of_json(&record).map_err(bad)?)
+                (Reader::Json(Part::First), format::of_json(&record).map_err(bad)?)
             }
             (None, _) => (Reader::Text, Format::Text),
         };
@@ -119,8 +137,8 @@ impl Rows {
         match (&self.reader, self.records.shape()) {
             (Reader::Table(_), _) => "csv",
             (Reader::Text, _) => "text",
-            (Reader::Json, Shape::Array) => "json",
-            (Reader::Json, Shape::Lines) => "jsonl",
+            (Reader::Json(_), Shape::Array) => "json",
+            (Reader::Json(_), Shape::Lines) => "jsonl",
         }
     }
 
@@ -153,9 +171,9 @@ impl Reader {
     pub(super) fn row(&self, line: u64, text: &str) -> Result<Row, String> {
         match self {
             Self::Table(columns) => columns.row(line, text),
-            Self::Json => {
+            Self::Json(part) => {
                 let record = serde_json::from_str(text).map_err(|e| not_json(&e))?;
-                json::row(line, record)
+                json::row(line, record, *part)
             }
             Self::Text => {
                 Ok(Row { item: Some(Item::Text(text.to_owned())), turns: Some(1), ..Row::at(line) })

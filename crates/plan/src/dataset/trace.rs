@@ -105,6 +105,11 @@ impl Trace {
         self.requests.iter().any(|recorded| !recorded.blocks.is_empty())
     }
 
+    /// The longest prompt, if the trace says so.
+    pub fn most_input(&self) -> Option<u32> {
+        self.requests.iter().filter_map(|recorded| recorded.input_tokens).max()
+    }
+
     /// The largest answer that the trace asks for.
     pub fn most_output(&self) -> Option<u32> {
         self.requests.iter().filter_map(|recorded| recorded.output_tokens).max()

@@ -16,11 +16,7 @@ const SHORTEST: usize = 6;
 impl Secrets {
     /// The secrets that a plan holds.
     pub fn of(plan: &Plan) -> Self {
-        let mut secrets = Self::of_requests(plan.endpoint(), &plan.workloads);
-        for source in plan.sources.server.iter().chain(&plan.sources.gpu) {
-            url::each_secret(source, &mut |secret| secrets.add_with_tail(secret, ':'));
-        }
-        secrets
+        Self::of_requests(plan.endpoint(), &plan.workloads)
     }
 
     /// The secrets that requests of these workloads hold.

@@ -71,6 +71,9 @@ fn input_tokens(
         max_tokens: 1,
         output: None,
         calibration: Calibration::None,
+        prefix: None,
+        session: None,
+        images: None,
         ..plan.workloads[workload].clone()
     };
     // In other words than the run's.
