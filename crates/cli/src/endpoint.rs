@@ -48,6 +48,9 @@ pub(crate) struct EndpointArgs {
     /// File with the API key
     #[arg(long, value_name = "FILE", conflicts_with = "api_key_env")]
     pub api_key_file: Option<String>,
+    /// Header that carries each request's own id, for the logs of servers and gateways
+    #[arg(long, value_name = "NAME", default_value = "x-request-id")]
+    pub request_id_header: String,
     /// Protocol: 1.1 is the precise mode; on 2 several streams share a connection
     #[arg(long, value_name = "VERSION", value_parser = parse_http, default_value = "1.1")]
     pub http: HttpVersion,
@@ -203,6 +206,7 @@ impl EndpointArgs {
             insecure: self.insecure,
             ca: self.ca.clone(),
             resolve: self.resolve.clone(),
+            request_id_header: self.request_id_header.to_ascii_lowercase(),
             ..Endpoint::default()
         })
     }

@@ -9,6 +9,7 @@ mod model;
 mod output;
 mod progress;
 mod recording;
+mod scraped;
 mod signals;
 mod simulator;
 mod verb;

@@ -18,6 +18,8 @@ pub(crate) struct Lane {
     pub target: Target,
     pub dialect: Arc<Dialect>,
     pub timeouts: Timeouts,
+    /// The header that carries a request's id, and may come back with the answer.
+    pub id_header: http::HeaderName,
 }
 
 /// How much of an answer is kept beside the record.
@@ -92,7 +94,7 @@ pub(crate) async fn attempt(
     let (end, at) = match head {
         Raced::Done(Ok(mut response)) => {
             take_sending(record, &sending);
-            take_head(record, &response, &mut transcript);
+            take_head(record, &response, &lane.id_header, &mut transcript);
             // Headers are views of the connection's read buffer, and would keep it from being used again.
             let headers = std::mem::take(&mut response.headers);
             extras.headers = (keep != Keep::Nothing).then_some(headers);
@@ -189,12 +191,17 @@ fn take_sending(record: &mut Record, sending: &Sending) {
     record.connection = sending.connection;
 }
 
-fn take_head(record: &mut Record, response: &Response, transcript: &mut Transcript) {
+fn take_head(
+    record: &mut Record,
+    response: &Response,
+    id_header: &http::HeaderName,
+    transcript: &mut Transcript,
+) {
     let header = |name: &str| response.headers.get(name).and_then(|value| value.to_str().ok());
     record.status = Some(response.status);
     record.phases.headers = Some(response.head);
     (record.phases.sent_device, record.phases.acked) = response.transmit_stamps();
-    record.id_echoed = header("x-request-id").is_some_and(|echo| echo.parse() == Ok(record.id));
+    record.id_echoed = header(id_header.as_str()).is_some_and(|echo| echo.parse() == Ok(record.id));
     record.retry_after_s = header("retry-after").and_then(|seconds| seconds.parse().ok());
     transcript.on_head(response.status, header("content-type"), header("content-encoding"));
 }

@@ -5,6 +5,7 @@
 //! stage, or drops it, which ends the run. A stage may be ended before its end by [`Running::end_stage`]. All records of
 //! a stage are told before its [`Message::StageEnded`].
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -17,6 +18,7 @@ use ttft_model::{Load, Nanos, Plan, Resolve, Stage, StageWindow, Timeouts};
 use ttft_wire::{ConnectOptions, Connector, Resolver, Target};
 
 use crate::attempt::Lane;
+use crate::edge::{AtEdge, Edge, Side};
 use crate::maker::RequestMaker;
 use crate::message::{Message, Progress, Rest, Stop};
 use crate::stage_job::StageJob;
@@ -48,6 +50,8 @@ pub struct Job {
     pub connect: ConnectOptions,
     /// Worker threads.
     pub workers: u32,
+    /// Told of the edges of the warm-up and of each stage, if somebody wants to know.
+    pub at_edge: Option<AtEdge>,
 }
 
 /// A run under way.
@@ -202,6 +206,15 @@ impl Conductor {
         self.tell(Message::Failed(format!("a worker could not go on: {why}")));
     }
 
+    fn at_edge(&self, job: &StageJob, side: Side) {
+        let stage = (!job.warmup).then_some(job.index);
+        let ok = self.progress.ok.load(Ordering::Relaxed);
+        // Who gives up at once waits for nobody.
+        if let Some(at_edge) = self.job.at_edge.as_ref().filter(|_| !self.stop.is_now()) {
+            at_edge(Edge { stage, side, ok });
+        }
+    }
+
     fn tell(&self, news: Message) {
         // Nobody listens only when the whole program ends.
         let _ = self.messages.send(news);
@@ -257,13 +270,14 @@ impl Conductor {
             let (assign, stages) = mpsc::unbounded_channel();
             let (connect, target) = (job.connect.clone(), job.target.clone());
             let (dialect, timeouts): (_, Timeouts) = (job.dialect.clone(), job.plan.timeouts);
+            let id_header = job.makers[0].id_header().clone();
             let resolve: Vec<Resolve> = job.plan.endpoint().resolve.clone();
             let parts = WorkerParts {
                 index,
                 count,
                 make_lane: Box::new(move || {
                     let connector = Connector::new(connect, Resolver::new(&resolve), index, count);
-                    Lane { connector, target, dialect, timeouts }
+                    Lane { connector, target, dialect, timeouts, id_header }
                 }),
                 connections: job.plan.endpoint().connections,
                 streams_per_connection: job.plan.endpoint().streams_per_connection,
@@ -297,6 +311,7 @@ impl Conductor {
             is_ready.blocking_recv().ok()?;
             going.push((go, is_done));
         }
+        self.at_edge(&job, Side::Begin);
         let start = mono_now() + LEAD;
         *self.current.get() = Some(job.clone());
         self.tell(if job.warmup {
@@ -315,8 +330,10 @@ impl Conductor {
         *self.current.get() = None;
         seen.realtime &= dones.iter().all(|done| done.realtime);
         seen.wall_steps = dones.iter().map(|done| done.wall_steps).fold(seen.wall_steps, u32::max);
+        let window = window(&job, start, &dones);
+        self.at_edge(&job, Side::End);
         if !job.warmup {
-            self.tell(Message::StageEnded(window(&job, start, &dones)));
+            self.tell(Message::StageEnded(window));
         }
         Some(())
     }

@@ -16,7 +16,6 @@ use ttft_wire::Request;
 
 use crate::ids::{request_id, traceparent};
 
-static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// A plan whose requests cannot be made.
@@ -49,6 +48,8 @@ pub enum MakeError {
 #[derive(Debug, Clone)]
 pub struct RequestMaker {
     headers: HeaderMap,
+    /// Carries each request's id.
+    id_header: HeaderName,
     template: BodyTemplate,
     spec: RequestSpec,
     prompts: Prompts,
@@ -120,6 +121,7 @@ impl RequestMaker {
         let pictures = |images: Images| (Arc::new(Pictures::new(images.size, seed)), images.count);
         Ok(Self {
             headers: headers(dialect, endpoint, key)?,
+            id_header: header_name(&endpoint.request_id_header)?,
             template: dialect.template(&spec),
             spec,
             prompts,
@@ -127,6 +129,11 @@ impl RequestMaker {
             pictures: workload.images.filter(|images| images.count > 0).map(pictures),
             distinct: (workload.cache == CachePolicy::Warm).then_some(warm_prompts.max(1)),
         })
+    }
+
+    /// The header that carries each request's id.
+    pub(crate) fn id_header(&self) -> &HeaderName {
+        &self.id_header
     }
 
     /// The trace that the requests follow.
@@ -205,7 +212,7 @@ impl RequestMaker {
         if let (Ok(id), Ok(parent)) =
             (HeaderValue::try_from(id), HeaderValue::from_bytes(&traceparent(trace)))
         {
-            headers.insert(REQUEST_ID.clone(), id);
+            headers.insert(self.id_header.clone(), id);
             headers.insert(TRACEPARENT.clone(), parent);
         }
         Request { method: Method::POST, headers, body: Bytes::from(body) }
@@ -274,11 +281,15 @@ fn headers(dialect: &Dialect, endpoint: &Endpoint, key: Option<&str>) -> Result<
     ];
     let own = endpoint.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
     for (name, value) in fixed.into_iter().chain(dialect.headers(key)).chain(own) {
-        let parsed = HeaderName::try_from(&name).map_err(|e| MakeError::HeaderName(name.clone(), e))?;
+        let parsed = header_name(&name)?;
         let secret = key.is_some_and(|key| value.contains(key));
         let mut value = HeaderValue::try_from(value).map_err(|e| MakeError::HeaderValue(name, e))?;
         value.set_sensitive(secret);
         headers.insert(parsed, value);
     }
     Ok(headers)
+}
+
+fn header_name(name: &str) -> Result<HeaderName, MakeError> {
+    HeaderName::try_from(name).map_err(|e| MakeError::HeaderName(name.to_owned(), e))
 }

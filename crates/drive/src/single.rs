@@ -50,7 +50,13 @@ pub fn single(
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     let singles = runtime.block_on(async {
         let connector = Connector::new(connect.clone(), Resolver::new(resolve), 0, 1);
-        let lane = Lane { connector, target: target.clone(), dialect: dialect.clone(), timeouts };
+        let lane = Lane {
+            connector,
+            target: target.clone(),
+            dialect: dialect.clone(),
+            timeouts,
+            id_header: maker.id_header().clone(),
+        };
         let pool = Pool::keeping();
         let cancel = Notify::new();
         let mut random = SmallRng::seed_from_u64(real_now() as u64);

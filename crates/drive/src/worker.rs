@@ -340,6 +340,7 @@ mod tests {
             target: Target::parse("http://localhost:1/").unwrap(),
             dialect: Dialect::builtin("openai-chat").unwrap(),
             timeouts: Timeouts { connect: limit, first_token: limit, idle: limit, total: limit },
+            id_header: http::HeaderName::from_static("x-request-id"),
         }
     }
 

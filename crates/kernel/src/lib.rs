@@ -21,7 +21,7 @@ pub use host::{
 };
 #[cfg(target_os = "linux")]
 pub use linux::{
-    host::{pin_to_cpu, request_realtime, set_timer_slack},
+    host::{pin_to_cpu, request_realtime, set_timer_slack, yield_to_others},
     socket::{
         enable_receive_stamps, enable_transmit_stamps, is_connected, limit_local_ports, recv_stamped,
         recv_stamped_buf, send_stamped, take_transmit_stamps, tcp_facts,
@@ -32,6 +32,7 @@ pub use linux::{
 pub use portable::{
     enable_receive_stamps, enable_transmit_stamps, is_connected, limit_local_ports, pin_to_cpu, recv_stamped,
     recv_stamped_buf, request_realtime, send_stamped, set_timer_slack, take_transmit_stamps, tcp_facts,
+    yield_to_others,
 };
 pub use wall::WallOffset;
 pub use watch::{AsyncFd, Interest, Owner, watch};

@@ -22,8 +22,9 @@ pub use nanos::{Nanos, Stamp, StampSource};
 pub use outcome::{Failure, Outcome};
 pub use plan::{
     ApiKey, Arrival, Budget, CachePolicy, Calibration, Client, Connections, Endpoint, Header, HttpVersion,
-    ImageSize, Images, Load, ParseImageSizeError, ParsePickError, ParseThinkError, Pick, Plan, Prefixes,
-    Prompt, Resolve, SaveStreams, Session, Share, Stage, StageError, Stop, Think, Timeouts, Workload,
+    ImageSize, Images, Load, NVIDIA_SMI, ParseImageSizeError, ParsePickError, ParseThinkError, Pick, Plan,
+    Prefixes, Prompt, Resolve, SaveStreams, Session, Share, Sources, Stage, StageError, Stop, Think,
+    Timeouts, Workload,
 };
 pub use record::{ConnectionUse, Doubt, Phases, Record, RequestId, TcpFacts, TraceId};
 pub use run::{ClockInfo, Run, StageWindow};

@@ -6,10 +6,12 @@ use crate::{Lengths, Span};
 
 mod asking;
 mod defaults;
+mod sources;
 mod stage;
 mod think;
 
 pub use asking::{ImageSize, Images, ParseImageSizeError, ParsePickError, Pick, Prefixes, Session};
+pub use sources::{NVIDIA_SMI, Sources};
 pub use stage::{Arrival, Load, Share, Stage, StageError, Stop};
 pub use think::{ParseThinkError, Think};
 
@@ -43,6 +45,9 @@ pub struct Plan {
     pub timeouts: Timeouts,
     /// This side's machine.
     pub client: Client,
+    /// What is scraped beside the load.
+    #[serde(default)]
+    pub sources: Sources,
     /// What is asked.
     pub workloads: Vec<Workload>,
     /// How much of it, one stage after another.
@@ -124,6 +129,9 @@ pub struct Endpoint {
     pub resolve: Vec<Resolve>,
     /// HTTP/2 streams that may share one connection.
     pub streams_per_connection: u32,
+    /// Header that carries each request's own id.
+    #[serde(default = "defaults::request_id_header")]
+    pub request_id_header: String,
 }
 
 /// An extra header.

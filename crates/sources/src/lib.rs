@@ -33,4 +33,4 @@ pub use exposition::escape_label;
 pub use histogram::{Distribution, PROBABILITIES, Quantile};
 pub use page::{Format, Kind, Labels, Page, Series};
 pub use reading::{Measured, Reading, Window};
-pub use sniff::MAX_PAGE;
+pub use sniff::{MAX_PAGE, unpack};

@@ -1,5 +1,6 @@
 //! What a page is, told from its bytes.
 
+use std::borrow::Cow;
 use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
@@ -14,20 +15,22 @@ pub const MAX_PAGE: usize = 64 << 20;
 impl Page {
     /// Reads a page in any format that is known, gzip or plain.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        if bytes.len() > MAX_PAGE {
-            return Err(Error::TooLarge { limit: MAX_PAGE });
-        }
-        if bytes.starts_with(&[0x1f, 0x8b]) {
-            let mut plain = Vec::new();
-            let mut unpacked = MultiGzDecoder::new(bytes).take(MAX_PAGE as u64 + 1);
-            unpacked.read_to_end(&mut plain).map_err(Error::Gzip)?;
-            if plain.len() > MAX_PAGE {
-                return Err(Error::TooLarge { limit: MAX_PAGE });
-            }
-            return plain_page(&plain);
-        }
-        plain_page(bytes)
+        plain_page(&unpack(bytes, MAX_PAGE)?)
     }
+}
+
+/// What came, out of gzip if it is packed; `limit` bytes at most.
+pub fn unpack(bytes: &[u8], limit: usize) -> Result<Cow<'_, [u8]>, Error> {
+    if bytes.len() > limit {
+        return Err(Error::TooLarge { limit });
+    }
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let mut plain = Vec::new();
+    let mut unpacked = MultiGzDecoder::new(bytes).take(limit as u64 + 1);
+    unpacked.read_to_end(&mut plain).map_err(Error::Gzip)?;
+    if plain.len() > limit { Err(Error::TooLarge { limit }) } else { Ok(Cow::Owned(plain)) }
 }
 
 fn plain_page(bytes: &[u8]) -> Result<Page, Error> {

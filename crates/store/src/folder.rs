@@ -15,6 +15,10 @@ pub mod names {
     pub const RUN: &str = "run.json";
     /// One row per attempt, an Arrow IPC stream.
     pub const REQUESTS: &str = "requests.arrow";
+    /// Scrapes of engines and gateways, a line each.
+    pub const SERVER: &str = "server.jsonl";
+    /// Scrapes of accelerators, a line each.
+    pub const GPU: &str = "gpu.jsonl";
     /// The judged result.
     pub const SUMMARY: &str = "summary.json";
     /// Room kept free for the end of a run on a full disk.

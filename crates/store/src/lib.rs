@@ -30,6 +30,8 @@ mod layout;
 mod reader;
 pub mod redact;
 mod schema;
+mod scrape_log;
+mod scrapes;
 mod stream;
 mod writer;
 
@@ -40,4 +42,5 @@ pub use journal::Appended;
 pub use layout::Events;
 pub use reader::{RUN_SCHEMA, RequestReader, StoredRun, read_run};
 pub use schema::{REQUESTS_SCHEMA, RequestsInfo};
+pub use scrapes::{Missed, SCRAPES_SCHEMA, Scrape, ScrapeFile, ScrapeKind, ScrapesRead, read_scrapes};
 pub use writer::{Finished, RunFolder};

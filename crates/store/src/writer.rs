@@ -15,6 +15,8 @@ use crate::folder::{Place, names};
 use crate::journal::{Appended, Journal, Sink};
 use crate::redact::{self, Secrets};
 use crate::schema::RequestsInfo;
+use crate::scrape_log::ScrapeLog;
+use crate::scrapes::{Scrape, ScrapeFile};
 
 /// A batch is written when it has this many rows,
 const BATCH_ROWS: usize = 4096;
@@ -33,6 +35,7 @@ pub struct RunFolder {
     rows: u64,
     /// Stages in `plan.toml`.
     stages: usize,
+    scrapes: Vec<ScrapeLog>,
 }
 
 /// What a finished run left on disk.
@@ -62,7 +65,15 @@ impl RunFolder {
         journal.push(head, 0);
         journal.settle().map_err(io_error("write", &path.join(names::REQUESTS)))?;
 
-        let mut folder = Self { path, encoder, journal, refused: None, rows: 0, stages: plan.stages.len() };
+        let mut folder = Self {
+            path,
+            encoder,
+            journal,
+            refused: None,
+            rows: 0,
+            stages: plan.stages.len(),
+            scrapes: Vec::new(),
+        };
         folder.update_run(run)?;
         Ok(folder)
     }
@@ -105,6 +116,27 @@ impl RunFolder {
         Ok(self.state())
     }
 
+    /// Adds a scrape to its file, and writes it at once: there are few. Failure of the disk is told in the answer.
+    pub fn scraped(&mut self, file: ScrapeFile, scrape: &Scrape) -> Result<Appended, StoreError> {
+        let known = self.scrapes.iter().position(|log| log.file == file);
+        if known.is_none() {
+            self.scrapes.push(ScrapeLog::create(&self.path, file)?);
+        }
+        let at = known.unwrap_or(self.scrapes.len() - 1);
+        let clean = scrape.scrubbed(self.encoder.secrets());
+        let log = &mut self.scrapes[at];
+        log.push(&clean)?;
+        let mut written = log.settle();
+        if written.is_err() && self.journal.make_room() {
+            self.journal.set_low();
+            written = log.settle();
+        }
+        Ok(match written {
+            Ok(()) => self.state(),
+            Err(cause) => Appended::Held { rows: log.held(), cause: cause.to_string() },
+        })
+    }
+
     /// Replaces `run.json`. From now on rows may be of its stages, also of those that were added to its plan.
     pub fn update_run(&mut self, run: &Run) -> Result<(), StoreError> {
         self.encoder.know(RequestsInfo::of(run));
@@ -127,11 +159,12 @@ impl RunFolder {
         self.journal.make_room();
         let written = self.journal.settle().and_then(|()| self.journal.sink().file.sync_all());
 
-        // Whatever became of the rows, the run's facts are worth a try.
+        // Whatever became of the rows, the run's facts are worth a try, and so are the scrapes.
         let told = self.update_run(run).and_then(|()| self.update_plan(&run.plan));
+        let scrapes: Result<(), StoreError> = self.scrapes.drain(..).try_for_each(ScrapeLog::finish);
         let path = self.path.join(names::REQUESTS);
         match (written, self.journal.held_rows()) {
-            (Ok(()), _) => told?,
+            (Ok(()), _) => told.and(scrapes)?,
             (Err(source), 0) => return Err(io_error("end", &path)(source)),
             (Err(source), rows) => return Err(StoreError::NotKept { rows, path, source }),
         }

@@ -1,6 +1,6 @@
 //! `ttft metrics`: what a metrics page says, whatever engine it is of.
 
-mod source;
+pub(crate) mod source;
 mod text;
 mod watch;
 

@@ -10,7 +10,7 @@ use ttft_model::Record;
 use ttft_store::{Events, StoredRun, read_run};
 
 use crate::exit::Exit;
-use crate::{output, usage};
+use crate::{output, scraped, usage};
 
 /// The name that stands for all tools.
 const ALL: &str = "all";
@@ -75,7 +75,10 @@ pub(crate) fn summarise(path: &Path) -> anyhow::Result<Summary> {
     let stored = open(path)?;
     let mut fold = RunFold::new(&stored.run)?;
     each_record(path, &stored, |record| fold.push(record))?;
-    Ok(fold.finish(&[]))
+    let scraped = scraped::read(path)?;
+    let mut summary = fold.finish(&scraped.stages);
+    summary.run.engine = scraped.engine;
+    Ok(summary)
 }
 
 /// A run in the words of other tools.

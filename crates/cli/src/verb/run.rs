@@ -6,6 +6,8 @@ mod facts;
 pub(crate) mod guide;
 pub(crate) mod play;
 pub(crate) mod recorder;
+mod scrape;
+mod sources;
 mod streams;
 mod to_plan;
 mod warm_up;

@@ -89,7 +89,7 @@ fn the_folder_holds_what_a_run_leaves_and_is_read_again() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     files.sort();
-    assert_eq!(files, ["plan.toml", "requests.arrow", "run.json", "summary.json"]);
+    assert_eq!(files, ["plan.toml", "requests.arrow", "run.json", "server.jsonl", "summary.json"]);
 
     let facts: Value = serde_json::from_str(&home.read("out/run.json")).unwrap();
     assert_eq!(facts["schema"], "ttft.run/1");

@@ -4,6 +4,7 @@
 
 mod closed;
 mod directed;
+mod edges;
 mod open;
 mod run;
 mod scripted;

@@ -86,7 +86,7 @@ pub(crate) fn job(plan: Plan, workers: u32) -> Job {
         streams_per_connection: plan.endpoints[0].streams_per_connection,
     };
     let target = Target::parse(&plan.endpoint().url).unwrap();
-    Job { target, dialect, makers, connect, workers, plan }
+    Job { target, dialect, makers, connect, workers, plan, at_edge: None }
 }
 
 /// Listens to a run until it is over.

@@ -21,6 +21,13 @@ pub fn request_realtime() -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) })
 }
 
+/// Lets the calling thread run only where the others leave room (the lowest priority, nice 19), and what it starts too.
+/// An ordinary thread that wakes takes the core from it at once.
+pub fn yield_to_others() {
+    // SAFETY: no pointers are passed. On Linux 0 is the calling thread; a refusal changes nothing but precedence.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+}
+
 /// Lets the calling thread's timers fire within `ns` of their instant instead of 50 µs.
 pub fn set_timer_slack(ns: u32) {
     // SAFETY: PR_SET_TIMERSLACK takes one integer; a refusal changes nothing but precision.

@@ -2,7 +2,7 @@
 
 use super::{
     ApiKey, Budget, CachePolicy, Calibration, Client, Connections, Endpoint, HttpVersion, Load, Plan, Prompt,
-    Share, Stage, Stop, Timeouts, Workload,
+    Share, Sources, Stage, Stop, Timeouts, Workload,
 };
 use crate::{Nanos, Span};
 
@@ -16,6 +16,11 @@ const fn seconds(seconds: i64) -> Span {
 /// The name of the only endpoint, or the only workload.
 pub(super) fn default_name() -> String {
     "default".to_owned()
+}
+
+/// The header that most servers log and echo.
+pub(super) fn request_id_header() -> String {
+    "x-request-id".to_owned()
 }
 
 impl Default for Plan {
@@ -33,6 +38,7 @@ impl Default for Plan {
             endpoints: vec![Endpoint::default()],
             timeouts: Timeouts::default(),
             client: Client::default(),
+            sources: Sources::default(),
             workloads: vec![Workload::default()],
             stages: Vec::new(),
         }
@@ -54,6 +60,7 @@ impl Default for Endpoint {
             ca: None,
             resolve: Vec::new(),
             streams_per_connection: 8,
+            request_id_header: request_id_header(),
         }
     }
 }

@@ -41,6 +41,9 @@ pub fn plan(plan: &Plan) -> Plan {
         // Somebody gave the key itself where its variable's name belongs.
         REDACTED.clone_into(name);
     }
+    for source in plan.sources.server.iter_mut().chain(&mut plan.sources.gpu) {
+        *source = url(source).into_owned();
+    }
     for workload in &mut plan.workloads {
         if let Some(text) = &mut workload.body_json {
             *text = body_json(text).into_owned();

@@ -16,7 +16,11 @@ const SHORTEST: usize = 6;
 impl Secrets {
     /// The secrets that a plan holds.
     pub fn of(plan: &Plan) -> Self {
-        Self::of_requests(plan.endpoint(), &plan.workloads)
+        let mut secrets = Self::of_requests(plan.endpoint(), &plan.workloads);
+        for source in plan.sources.server.iter().chain(&plan.sources.gpu) {
+            url::each_secret(source, &mut |secret| secrets.add_with_tail(secret, ':'));
+        }
+        secrets
     }
 
     /// The secrets that requests of these workloads hold.

@@ -5,8 +5,8 @@ use std::path::Path;
 use ttft_model::{
     Answer, ApiKey, Arrival, CachePolicy, Channel, Client, ClockInfo, ConnectionUse, Connections, Doubt,
     Endpoint, ErrorClass, Failure, Header, HttpVersion, Load, Nanos, Outcome, Phases, Plan, Prompt, Record,
-    RequestId, Resolve, Run, SaveStreams, ServerTimings, Share, Span, Stage, StageWindow, Stamp, StampSource,
-    Stop, StreamFacts, TcpFacts, Timeouts, TokenSource, TraceId, Usage, Workload,
+    RequestId, Resolve, Run, SaveStreams, ServerTimings, Share, Sources, Span, Stage, StageWindow, Stamp,
+    StampSource, Stop, StreamFacts, TcpFacts, Timeouts, TokenSource, TraceId, Usage, Workload,
 };
 use ttft_store::{Events, Place, RequestReader, RunFolder, names};
 
@@ -47,6 +47,7 @@ pub(crate) fn plan() -> Plan {
             ca: Some("ca.pem".to_owned()),
             resolve: vec![Resolve { host: "h".to_owned(), port: 1, addr: [127, 0, 0, 1].into() }],
             streams_per_connection: 100,
+            request_id_header: "x-id".to_owned(),
         }],
         timeouts: Timeouts {
             connect: span(5000),
@@ -55,6 +56,11 @@ pub(crate) fn plan() -> Plan {
             total: span(300_000),
         },
         client: Client { workers: Some(2), realtime: false, save_streams: Some(SaveStreams::First(3)) },
+        sources: Sources {
+            server: vec!["http://localhost:8000/metrics".to_owned()],
+            gpu: vec!["nvidia-smi".to_owned()],
+            find: false,
+        },
         workloads: vec![workload("short", None), workload("long", Some("{\"temperature\": 0.0}"))],
         stages: vec![stage("c=8", Load::closed(8)), stage("rate=2.5", Load::open(2.5, Arrival::Gamma(0.5)))],
         ..Plan::default()

@@ -1,18 +1,20 @@
 //! Where pages come from: URLs, files, standard input, and the program nvidia-smi.
 
+use std::cell::Cell;
 use std::io::Read;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderName, HeaderValue, LOCATION, USER_AGENT};
 use ttft_drive::{Got, get_whole};
 use ttft_kernel::mono_now;
-use ttft_model::{ErrorClass, HttpVersion, Nanos};
-use ttft_sources::{MAX_PAGE, Page};
+use ttft_model::{ErrorClass, HttpVersion, Nanos, Resolve};
+use ttft_sources::{MAX_PAGE, Page, unpack};
 use ttft_store::redact;
 use ttft_wire::{ConnectOptions, Target, TlsOptions, WireError, tls_config};
-use url::Url;
+use url::{Origin, Url};
 
 use super::Args;
 use crate::endpoint::read_key;
@@ -27,7 +29,7 @@ const QUERY: &str =
 
 /// What a source is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Url,
     File,
     Stdin,
@@ -36,35 +38,51 @@ pub(super) enum Kind {
 
 /// One source.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
-    pub(super) kind: Kind,
+pub(crate) struct Source {
+    pub(crate) kind: Kind,
     /// As it may be shown: without secrets.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The file, or the whole URL.
     at: String,
+    /// It has asked for a key, and taken it.
+    keyed: Cell<bool>,
 }
 
 /// A page that cannot be read, as an error with what it is instead.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Unreadable(pub(super) ttft_sources::Error);
+pub(crate) struct Unreadable(pub(super) ttft_sources::Error);
+
+/// What went wrong, in a word: the class of an error of the network or of HTTP, or what came instead of a page.
+pub(crate) fn class(error: &anyhow::Error) -> &'static str {
+    if let Some(wire) = error.downcast_ref::<WireError>() {
+        return wire.class.name();
+    }
+    match error.downcast_ref::<Unreadable>() {
+        Some(Unreadable(ttft_sources::Error::TooLarge { .. })) => "too_large",
+        Some(Unreadable(error)) => error.format(),
+        None => "failed",
+    }
+}
 
 /// A page and when it was complete.
-pub(super) struct Scrape {
-    pub(super) page: Page,
-    pub(super) at: Nanos,
+pub(crate) struct Scrape {
+    pub(crate) page: Page,
+    /// As it came, out of its packing.
+    pub(crate) plain: Vec<u8>,
+    pub(crate) at: Nanos,
 }
 
 impl Source {
     /// A source as users write it.
-    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
-        let plain = |kind| Self { kind, name: text.to_owned(), at: text.to_owned() };
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
+        let plain = |kind| Self { kind, ..Self::file(text) };
         match text {
             "-" => Ok(plain(Kind::Stdin)),
             "nvidia-smi" => Ok(plain(Kind::NvidiaSmi)),
             _ if text.contains("://") => {
                 let at = page_url(text).map_err(usage)?;
-                Ok(Self { kind: Kind::Url, name: redact::url(&at).into_owned(), at })
+                Ok(Self::url(at))
             }
             _ => Ok(Self::file(text)),
         }
@@ -72,7 +90,12 @@ impl Source {
 
     /// A file.
     pub(super) fn file(path: &str) -> Self {
-        Self { kind: Kind::File, name: path.to_owned(), at: path.to_owned() }
+        Self { kind: Kind::File, name: path.to_owned(), at: path.to_owned(), keyed: Cell::new(false) }
+    }
+
+    /// Exactly that URL.
+    pub(crate) fn url(at: String) -> Self {
+        Self { kind: Kind::Url, name: redact::url(&at).into_owned(), at, keyed: Cell::new(false) }
     }
 }
 
@@ -96,9 +119,32 @@ fn page_url(text: &str) -> anyhow::Result<String> {
 }
 
 /// Gets pages.
-pub(super) struct Fetcher {
-    connect: ConnectOptions,
-    headers: HeaderMap,
+#[derive(Clone)]
+pub(crate) struct Fetcher {
+    pub(crate) connect: ConnectOptions,
+    pub(crate) resolve: Vec<Resolve>,
+    /// Sent with each request.
+    pub(crate) headers: HeaderMap,
+    /// Bytes of a page, unpacked, that are read at most.
+    pub(crate) limit: usize,
+    /// Sent to whoever asks for a key, and only there.
+    pub(crate) on_demand: Option<Credentials>,
+}
+
+/// Headers that hold a key, and the server that it is for.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(crate) origin: Origin,
+    pub(crate) headers: HeaderMap,
+}
+
+/// What each request for a page says.
+pub(crate) fn plain_headers() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/plain;version=0.0.4, */*;q=0.1"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("ttft/", env!("CARGO_PKG_VERSION"))));
+    headers
 }
 
 impl Fetcher {
@@ -110,10 +156,7 @@ impl Fetcher {
             timeout: args.timeout.0.to_std(),
             streams_per_connection: 1,
         };
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static("text/plain;version=0.0.4, */*;q=0.1"));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("ttft/", env!("CARGO_PKG_VERSION"))));
+        let mut headers = plain_headers();
         if let Some(key) = read_key(&args.key())? {
             let mut value =
                 HeaderValue::try_from(format!("Bearer {key}")).context("the key fits in no header")?;
@@ -130,84 +173,146 @@ impl Fetcher {
             };
             headers.insert(name, value);
         }
-        Ok(Self { connect, headers })
+        Ok(Self { connect, resolve: Vec::new(), headers, limit: MAX_PAGE, on_demand: None })
     }
 
     /// The page of a source.
-    pub(super) fn page(&self, source: &Source) -> anyhow::Result<Scrape> {
+    pub(crate) fn page(&self, source: &Source) -> anyhow::Result<Scrape> {
         let (bytes, at) = match source.kind {
             Kind::Url => {
-                let got = self.get(&source.at)?;
+                let got = self.get(source)?;
                 (got.body, got.ended)
             }
             Kind::File => {
                 let file = std::fs::File::open(&source.at)
                     .with_context(|| format!("cannot read {}", source.name))
                     .map_err(usage)?;
-                (
-                    read(file).with_context(|| format!("cannot read {}", source.name)).map_err(usage)?,
-                    mono_now(),
-                )
+                let bytes =
+                    self.read(file).with_context(|| format!("cannot read {}", source.name)).map_err(usage)?;
+                (bytes, mono_now())
             }
-            Kind::Stdin => (read(std::io::stdin().lock()).context("cannot read standard input")?, mono_now()),
-            Kind::NvidiaSmi => (nvidia_smi()?, mono_now()),
+            Kind::Stdin => {
+                (self.read(std::io::stdin().lock()).context("cannot read standard input")?, mono_now())
+            }
+            Kind::NvidiaSmi => (nvidia_smi(self.connect.timeout)?, mono_now()),
         };
-        Ok(Scrape { page: Page::parse(&bytes).map_err(Unreadable)?, at })
+        let plain = unpack(&bytes, self.limit).map_err(Unreadable)?.into_owned();
+        Ok(Scrape { page: Page::parse(&plain).map_err(Unreadable)?, plain, at })
     }
 
-    fn get(&self, url: &str) -> anyhow::Result<Got> {
-        let mut url = url.to_owned();
+    fn get(&self, source: &Source) -> anyhow::Result<Got> {
+        let mut url = Url::parse(&source.at).map_err(usage)?;
         let mut headers = self.headers.clone();
+        let mut keyed = false;
+        let deadline = mono_now() + Nanos(self.connect.timeout.as_nanos() as i64);
         for _ in 0..=REDIRECTS {
-            let target = Target::parse(&url).map_err(usage)?;
-            let got = get_whole(&target, &self.connect, &[], headers.clone(), MAX_PAGE + 1)
-                .map_err(|error| anyhow!("{error}; {}", error.class.remedy()))?;
+            let credentials =
+                self.on_demand.as_ref().filter(|credentials| credentials.origin == url.origin());
+            if let Some(credentials) = credentials.filter(|_| source.keyed.get() && !keyed) {
+                keyed = true;
+                headers.extend(credentials.headers.clone());
+            }
+            let target = Target::parse(url.as_str()).map_err(usage)?;
+            let connect =
+                ConnectOptions { timeout: (deadline - mono_now()).to_std(), ..self.connect.clone() };
+            // One byte more than may be: that it is too much is then seen.
+            let got = get_whole(&target, &connect, &self.resolve, headers.clone(), self.limit + 1)
+                .map_err(advised)?;
             let path = redact::url(target.path.as_str()).into_owned();
             match (got.status, got.headers.get(LOCATION).and_then(|to| to.to_str().ok())) {
                 (200, _) => return Ok(got),
                 (301 | 302 | 303 | 307 | 308, Some(to)) => {
-                    let from = Url::parse(&url)?;
-                    let to = from.join(to).context("it redirects to what is no URL")?;
-                    if to.origin() != from.origin() {
+                    let to = url.join(to).context("it redirects to what is no URL")?;
+                    if to.origin() != url.origin() {
                         // A key is for whom it was meant.
-                        headers.remove(AUTHORIZATION);
+                        headers = without_key(headers, self.on_demand.as_ref());
                     }
-                    url = to.into();
+                    url = to;
                 }
-                (status @ (401 | 403), _) => {
-                    let message = format!("it answers {status} to {path}: name the key with --api-key-env");
-                    return Err(WireError { class: ErrorClass::HttpAuth, message }.into());
-                }
-                (404, _) => bail!(
-                    "it answers 404 to {path}: some serve it elsewhere (TensorRT-LLM at /prometheus/metrics), or \
-                     only when told to (llama.cpp: --metrics)"
-                ),
+                (401 | 403, _) if credentials.is_some() && !keyed => source.keyed.set(true),
                 (status, _) => {
-                    let body: String = String::from_utf8_lossy(&got.body).chars().take(200).collect();
-                    bail!("it answers {status} to {path}: {}", body.trim());
+                    source.keyed.set(false);
+                    return Err(refusal(status, &path, &got.body).into());
                 }
             }
         }
         bail!("it redirects more than {REDIRECTS} times")
     }
-}
 
-/// At most one byte more than may be: that it is too much is then seen.
-fn read(from: impl Read) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(MAX_PAGE as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn nvidia_smi() -> anyhow::Result<Vec<u8>> {
-    let done = Command::new("nvidia-smi")
-        .args([QUERY, "--format=csv"])
-        .output()
-        .context("nvidia-smi cannot be started (is there an NVIDIA GPU in this machine?)")?;
-    if !done.status.success() {
-        bail!("nvidia-smi fails: {}", String::from_utf8_lossy(&done.stdout).trim());
+    /// At most one byte more than may be.
+    fn read(&self, from: impl Read) -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        from.take(self.limit as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
-    Ok(done.stdout)
+}
+
+/// The error with what to do about it.
+fn advised(error: WireError) -> WireError {
+    let remedy = match error.class {
+        // That of a request would speak of tokens.
+        ErrorClass::TimeoutTotal => return error,
+        class => class.remedy(),
+    };
+    WireError { message: format!("{}; {remedy}", error.message), ..error }
+}
+
+fn without_key(mut headers: HeaderMap, credentials: Option<&Credentials>) -> HeaderMap {
+    headers.remove(AUTHORIZATION);
+    for name in credentials.into_iter().flat_map(|credentials| credentials.headers.keys()) {
+        headers.remove(name);
+    }
+    headers
+}
+
+/// What a status other than 200 means.
+fn refusal(status: u16, path: &str, body: &[u8]) -> WireError {
+    let (class, why) = match status {
+        401 | 403 => (ErrorClass::HttpAuth, "name the key with --api-key-env".to_owned()),
+        404 => (
+            ErrorClass::HttpNotFound,
+            "some serve it elsewhere (TensorRT-LLM at /prometheus/metrics), or only when told to (llama.cpp: \
+             --metrics)"
+                .to_owned(),
+        ),
+        _ => {
+            let body: String = String::from_utf8_lossy(body).chars().take(200).collect();
+            (ErrorClass::HttpError, body.trim().to_owned())
+        }
+    };
+    WireError { class, message: format!("it answers {status} to {path}: {why}") }
+}
+
+/// What nvidia-smi prints, if it does in time.
+fn nvidia_smi(timeout: Duration) -> anyhow::Result<Vec<u8>> {
+    const LOOK_AGAIN: Duration = Duration::from_millis(5);
+    let mut child = Command::new("nvidia-smi")
+        .args([QUERY, "--format=csv"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("nvidia-smi cannot be started (is there an NVIDIA GPU in this machine?)")?;
+    let deadline = mono_now() + Nanos(timeout.as_nanos() as i64);
+    // What it prints of a hundred GPUs fits into the pipe.
+    let status = loop {
+        if let Some(status) = child.try_wait().context("cannot wait for nvidia-smi")? {
+            break status;
+        }
+        if mono_now() >= deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            let message = "nvidia-smi gave no answer in time".to_owned();
+            return Err(WireError { class: ErrorClass::TimeoutTotal, message }.into());
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    };
+    let mut printed = Vec::new();
+    child.stdout.take().map(|mut out| out.read_to_end(&mut printed)).transpose()?;
+    if !status.success() {
+        bail!("nvidia-smi fails: {}", String::from_utf8_lossy(&printed).trim());
+    }
+    Ok(printed)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ttft_model::{Arrival, SaveStreams, Span};
 use ttft_plan::dataset::Format;
 
+use super::sources::SourceArgs;
 use crate::endpoint::{EndpointArgs, PromptArgs, TimeoutArgs, count};
 
 /// Test an endpoint under load
@@ -29,6 +30,8 @@ pub(crate) struct Args {
     pub load: LoadArgs,
     #[command(flatten)]
     pub timeouts: TimeoutArgs,
+    #[command(flatten)]
+    pub sources: SourceArgs,
     /// Take a word for a token: do not ask the server first how many tokens it counts (two short requests, when
     /// prompts are made of words and --prompt-tokens or --trace says how long)
     #[arg(long, help_heading = "Prompt and answer")]
@@ -58,12 +61,13 @@ pub(crate) struct Args {
 const RUN: &str = "Run";
 
 /// What a plan says, and flags beside it cannot.
-const FIXED_BY_A_PLAN: [&str; 42] = [
+const FIXED_BY_A_PLAN: [&str; 43] = [
     "dialect",
     "http",
     "insecure",
     "ca",
     "resolve",
+    "request_id_header",
     "prompt",
     "prompt_tokens",
     "dataset",

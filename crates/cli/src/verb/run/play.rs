@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use ttft_drive::{Job, RequestMaker, Stop, start_directed};
 use ttft_kernel::{Anchor, cpu_count};
-use ttft_model::{CachePolicy, Load, Plan};
+use ttft_model::{CachePolicy, Load, Nanos, Plan};
 use ttft_plan::dataset::{TimeUnit, Trace};
 use ttft_store::redact::Secrets;
 use ttft_store::{Place, RunFolder, StoreError};
 
 use super::guide::Guide;
 use super::recorder::{self, Ending};
-use super::{calibrate, facts};
+use super::{calibrate, facts, scrape, sources};
 use crate::endpoint::{Reached, check_open_files, reach};
 use crate::{model, output, signals, simulator};
 
@@ -39,7 +39,7 @@ pub(crate) fn play(mut plan: Plan, out: Option<&Path>, guide: &mut dyn Guide) ->
 
     calibrate::calibrate(&mut plan, &reached, sim.is_some())?;
     let makers = makers(&mut plan, &reached)?;
-    let job = job(&plan, &reached, makers, sim.is_some());
+    let mut job = job(&plan, &reached, makers, sim.is_some());
     let anchor = Anchor::establish();
     let facts = facts::of_run(&plan, &anchor);
     let place = match out {
@@ -55,13 +55,16 @@ pub(crate) fn play(mut plan: Plan, out: Option<&Path>, guide: &mut dyn Guide) ->
     }
     let path = folder.path().to_owned();
     announce(&plan, &job.makers[0], &path);
+    let watched = sources::watched(&plan.sources, plan.endpoint(), &reached)?;
+    let (scraping, at_edge) = scrape::start(watched, Nanos(facts.zero_monotonic_ns))?;
+    job.at_edge = at_edge;
 
     let stop = Stop::default();
     signals::listen(stop.clone());
     let (running, director) = start_directed(job, stop);
-    let mut secrets = Secrets::of_requests(plan.endpoint(), &plan.workloads);
+    let mut secrets = Secrets::of(&plan);
     secrets.add(reached.key.as_deref().unwrap_or_default());
-    let ending = recorder::record(&running, director, guide, folder, facts, &secrets)?;
+    let ending = recorder::record(&running, director, guide, folder, facts, &secrets, scraping)?;
     running.join();
     // The engine's own figures are its log's matter.
     drop(sim);
@@ -91,6 +94,7 @@ fn job(plan: &Plan, reached: &Reached, makers: Vec<Arc<RequestMaker>>, beside_si
         makers,
         connect: reached.connect.clone(),
         workers: plan.client.workers.unwrap_or(cores).max(1),
+        at_edge: None,
     }
 }
 

@@ -10,6 +10,7 @@ use ttft_store::redact::Secrets;
 use ttft_store::{Appended, RunFolder, StoreError};
 
 use super::guide::Guide;
+use super::scrape::{Scraped, Scraping};
 use super::streams::Streams;
 use super::warm_up::WarmUp;
 use crate::progress::Line;
@@ -38,11 +39,13 @@ pub(super) fn record(
     folder: RunFolder,
     run: Run,
     secrets: &Secrets,
+    scraping: Scraping,
 ) -> anyhow::Result<Ending> {
     let recorder = Recorder {
         running,
         director: Some(director),
         guide,
+        scraping,
         streams: Streams::under(folder.path(), secrets),
         folder,
         run,
@@ -59,6 +62,7 @@ struct Recorder<'a> {
     /// Takes more stages, until there are none.
     director: Option<Director>,
     guide: &'a mut dyn Guide,
+    scraping: Scraping,
     folder: RunFolder,
     run: Run,
     /// The stage under way.
@@ -81,6 +85,9 @@ impl Recorder<'_> {
             if let Some(ending) = ending {
                 break ending;
             }
+            while let Ok(scraped) = self.scraping.news.try_recv() {
+                self.keep(&scraped)?;
+            }
             if mono_now() - self.flushed >= FLUSH_EVERY {
                 let appended = self.folder.flush()?;
                 self.heed(&appended);
@@ -90,6 +97,7 @@ impl Recorder<'_> {
         };
         self.line.clear();
         self.run.ended_ns = Some(mono_now().0 - self.run.zero_monotonic_ns);
+        self.keep_last_scrapes()?;
         match self.folder.finish(&self.run) {
             Ok(finished) if finished.low_space => {
                 output::note("the disk was full: every result up to then is kept");
@@ -103,6 +111,20 @@ impl Recorder<'_> {
             Err(error) => return Err(error.into()),
         }
         Ok(ending)
+    }
+
+    fn keep(&mut self, (file, scrape): &Scraped) -> anyhow::Result<()> {
+        let appended = self.folder.scraped(*file, scrape)?;
+        self.heed(&appended);
+        Ok(())
+    }
+
+    /// What is still on its way when all requests have ended.
+    fn keep_last_scrapes(&mut self) -> anyhow::Result<()> {
+        for scraped in self.scraping.finish() {
+            self.keep(&scraped)?;
+        }
+        Ok(())
     }
 
     /// Keeps one message; the last one tells how the run ended.

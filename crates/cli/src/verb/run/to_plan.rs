@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use ttft_judge::Slo;
 use ttft_model::{
-    CachePolicy, Calibration, Client, Connections, Lengths, Load, Nanos, Plan, Prompt, Span, Stage, Stop,
-    Workload,
+    CachePolicy, Calibration, Client, Connections, Lengths, Load, Nanos, Plan, Prompt, Sources, Span, Stage,
+    Stop, Workload,
 };
 
 use super::args::{Args, LoadArgs};
@@ -56,6 +56,7 @@ fn from_file(args: &Args, path: &Path) -> anyhow::Result<Plan> {
     if let Some(name) = &args.name {
         plan.name.clone_from(name);
     }
+    plan.sources = args.sources.sources(plan.sources)?;
     plan.seed = args.seed.unwrap_or(plan.seed);
     Ok(plan)
 }
@@ -95,6 +96,7 @@ fn from_flags(args: &Args) -> anyhow::Result<Plan> {
             realtime: load.realtime,
             save_streams: load.save_streams,
         },
+        sources: args.sources.sources(Sources::default())?,
         workloads: vec![workload(args, cache)?],
         stages: stages(load)?,
         ..Plan::default()

@@ -1,0 +1,177 @@
+//! What is scraped beside the load: named by flags, or found at the endpoint's host.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ttft_model::{Endpoint, HttpVersion, Sources};
+use ttft_sources::{Catalogue, Reading};
+use ttft_store::ScrapeFile;
+use ttft_wire::{ConnectOptions, TlsOptions, tls_config};
+use url::Url;
+
+use super::scrape::{LIMIT, TIMEOUT, Watched};
+use crate::endpoint::Reached;
+use crate::verb::metrics::source::{Credentials, Fetcher, Kind, Source, plain_headers};
+use crate::{exit, output, usage};
+
+/// What is scraped beside the load.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "The server's side")]
+#[expect(clippy::struct_field_names, reason = "the names are the flags")]
+pub(crate) struct SourceArgs {
+    /// Scrape this metrics page of an engine or a gateway beside the load, each second and at the edges of each stage;
+    /// may be repeated [default: the page at the endpoint's own host, if there is one]
+    #[arg(long, value_name = "URL")]
+    pub server_metrics: Vec<String>,
+    /// Scrape this page of accelerators too (DCGM exporter and others), or `nvidia-smi` for those of this machine; may
+    /// be repeated
+    #[arg(long, value_name = "URL")]
+    pub gpu_metrics: Vec<String>,
+    /// Scrape no page of the server, and look for none
+    #[arg(long, conflicts_with = "server_metrics")]
+    pub no_server_metrics: bool,
+}
+
+impl SourceArgs {
+    /// What is scraped, as the flags say, and the plan where they say nothing.
+    pub(super) fn sources(&self, mut planned: Sources) -> anyhow::Result<Sources> {
+        if !self.server_metrics.is_empty() {
+            planned.server.clone_from(&self.server_metrics);
+        }
+        if !self.gpu_metrics.is_empty() {
+            planned.gpu.clone_from(&self.gpu_metrics);
+        }
+        if self.no_server_metrics {
+            planned = Sources { server: Vec::new(), find: false, ..planned };
+        }
+        named(&planned)?;
+        Ok(planned)
+    }
+}
+
+/// The sources that a plan names.
+fn named(planned: &Sources) -> anyhow::Result<Vec<(ScrapeFile, Source)>> {
+    let of = |file: ScrapeFile, texts: &[String]| {
+        let parse = |text: &String| match Source::parse(text)? {
+            source if source.kind == Kind::Url => Ok((file, source)),
+            source if source.kind == Kind::NvidiaSmi && file == ScrapeFile::Gpu => Ok((file, source)),
+            source => Err(usage(anyhow!(
+                "`{}` is no URL of a metrics page: write it as http://HOST:PORT",
+                ttft_store::redact::url(&source.name)
+            ))),
+        };
+        texts.iter().map(parse).collect::<anyhow::Result<Vec<_>>>()
+    };
+    Ok([of(ScrapeFile::Server, &planned.server)?, of(ScrapeFile::Gpu, &planned.gpu)?].concat())
+}
+
+/// All that is to be scraped, each looked at once: what it is of is told, and so is what cannot be read. None of it is
+/// a reason not to run.
+pub(super) fn watched(
+    planned: &Sources,
+    endpoint: &Endpoint,
+    reached: &Reached,
+) -> anyhow::Result<Vec<Watched>> {
+    let fetcher = fetcher(endpoint, reached)?;
+    let catalogue = Catalogue::builtin()?;
+    let mut watched = Vec::new();
+    for (file, source) in named(planned)? {
+        let look = look(&fetcher, &catalogue, &source);
+        match &look {
+            Ok(reading) => tell(file, &source, reading),
+            Err(error) => output::note(&format!(
+                "no metrics from {} for now: {}",
+                ttft_show::escape(&source.name),
+                ttft_show::escape(&exit::words(error))
+            )),
+        }
+        watched.push(Watched { file, source, fetcher: fetcher.clone(), answers: look.is_ok() });
+    }
+    if planned.find
+        && planned.server.is_empty()
+        && let Some((source, reading)) = find(&fetcher, &catalogue, reached)
+    {
+        tell(ScrapeFile::Server, &source, &reading);
+        watched.push(Watched { file: ScrapeFile::Server, source, fetcher, answers: true });
+    }
+    Ok(watched)
+}
+
+fn tell(file: ScrapeFile, source: &Source, reading: &Reading) {
+    let of = if file == ScrapeFile::Gpu { "accelerator" } else { "server" };
+    let version = reading.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+    output::note(&format!(
+        "{of} metrics from {} ({}{}), each second",
+        ttft_show::escape(&source.name),
+        ttft_show::escape(&reading.title),
+        ttft_show::escape(&version),
+    ));
+}
+
+fn look(fetcher: &Fetcher, catalogue: &Catalogue, source: &Source) -> anyhow::Result<Reading> {
+    Ok(catalogue.read(&fetcher.page(source)?.page))
+}
+
+/// A page at the endpoint's own host, if one of those that engines and gateways have is of one that is known. A host
+/// that does not answer is asked no further.
+fn find(fetcher: &Fetcher, catalogue: &Catalogue, reached: &Reached) -> Option<(Source, Reading)> {
+    for url in candidates(&reached.url) {
+        let source = Source::url(url);
+        match look(fetcher, catalogue, &source) {
+            Ok(reading) if reading.engine.is_some() => return Some((source, reading)),
+            Err(error) if is_silence(&error) => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether nothing answered at all.
+fn is_silence(error: &anyhow::Error) -> bool {
+    use ttft_model::ErrorClass as Class;
+    let class = error.downcast_ref::<ttft_wire::WireError>().map(|wire| wire.class);
+    !matches!(class, None | Some(Class::HttpAuth | Class::HttpNotFound | Class::HttpError))
+}
+
+/// Where metrics are, on the server of that URL: at its root, where TensorRT-LLM and Envoy have them, and beside the
+/// path of a gateway that serves several.
+fn candidates(endpoint: &str) -> Vec<String> {
+    let Ok(mut url) = Url::parse(endpoint) else { return Vec::new() };
+    let prefix = url.path().split_once("/v1").map_or("", |(before, _)| before);
+    let beside = format!("{prefix}/metrics");
+    url.set_query(None);
+    url.set_fragment(None);
+    let mut found: Vec<String> = Vec::new();
+    for path in ["/metrics", &beside, "/prometheus/metrics", "/stats/prometheus"] {
+        url.set_path(path);
+        if !found.contains(&url.to_string()) {
+            found.push(url.to_string());
+        }
+    }
+    found
+}
+
+/// Gets pages as requests reach the endpoint: through the same names, trusting the same roots. The key goes only to a
+/// page of the endpoint's own server, and only when that asks for one.
+fn fetcher(endpoint: &Endpoint, reached: &Reached) -> anyhow::Result<Fetcher> {
+    let ca = endpoint.ca.as_ref().map(PathBuf::from);
+    let tls = TlsOptions { insecure: endpoint.insecure, ca, http: HttpVersion::H1 };
+    let connect = ConnectOptions {
+        tls: tls_config(&tls).map_err(usage)?,
+        http: HttpVersion::H1,
+        timeout: TIMEOUT.to_std(),
+        streams_per_connection: 1,
+    };
+    let mut headers = HeaderMap::new();
+    let own = endpoint.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
+    for (name, value) in reached.dialect.headers(reached.key.as_deref()).into_iter().chain(own) {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.insert(name, value);
+        }
+    }
+    headers.remove(http::header::CONTENT_TYPE);
+    let on_demand = Url::parse(&reached.url).ok().map(|url| Credentials { origin: url.origin(), headers });
+    let resolve = endpoint.resolve.clone();
+    Ok(Fetcher { connect, resolve, headers: plain_headers(), limit: LIMIT, on_demand })
+}
