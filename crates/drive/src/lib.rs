@@ -20,6 +20,7 @@ mod maker;
 mod message;
 mod single;
 mod stage_job;
+mod told_by_proxy;
 mod worker;
 
 pub use arrivals::Arrivals;
