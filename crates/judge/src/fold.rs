@@ -194,7 +194,7 @@ impl<'a> StageFold<'a> {
     }
 
     /// The stage's summary, and what a look at several stages needs beside it.
-    fn finish_with_evidence(self) -> (StageSummary, Evidence) {
+    pub(crate) fn finish_with_evidence(self) -> (StageSummary, Evidence) {
         let (window, reason) = self.choose();
         let start = self.window.start;
         let mut windows = Windows {

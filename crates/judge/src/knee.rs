@@ -7,6 +7,8 @@
 mod capacity;
 mod cause;
 mod level;
+#[cfg(test)]
+mod simulated;
 mod tail;
 #[cfg(test)]
 mod tests;

@@ -37,6 +37,8 @@ pub mod server;
 mod slo;
 mod stream;
 mod summary;
+#[cfg(test)]
+mod virtual_run;
 mod window;
 
 pub use client::{Client, Verdict};

@@ -28,6 +28,8 @@ mod serve;
 mod server;
 mod sim;
 mod truth;
+#[cfg(feature = "virtual-time")]
+mod virtual_time;
 mod words;
 
 pub use error::Error;
@@ -35,3 +37,5 @@ pub use fault::Faults;
 pub use options::SimOptions;
 pub use profile::{Batching, OutputLength, Pace, Pressure, Profile, Timed};
 pub use sim::{Sim, SimStats};
+#[cfg(feature = "virtual-time")]
+pub use virtual_time::{Played, Shape, Trip, VirtualEngine};
