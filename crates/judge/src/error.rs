@@ -55,6 +55,29 @@ pub enum Error {
         /// What stood for a number.
         value: String,
     },
+    /// No search can be made for it.
+    #[error("objective `{text}` {why}")]
+    NotSearchable {
+        /// The whole objective.
+        text: String,
+        /// Why not, and what to ask for instead.
+        why: &'static str,
+    },
+    /// A search without an objective.
+    #[error("there is nothing to look for: give an objective, as in `ttft_p95<2s`")]
+    NothingToSearch,
+    /// A search between levels that hold nothing.
+    #[error(
+        "cannot search a {axis} between {low} and {high}: the first must be above 0 and not above the second, and users are whole"
+    )]
+    Bounds {
+        /// What is varied.
+        axis: &'static str,
+        /// The smallest level.
+        low: String,
+        /// The largest one.
+        high: String,
+    },
     /// The metric has many values a request, so it needs a statistic.
     #[error(
         "objective `{text}`: `{metric}` has many values a request; ask for a statistic of it, as in `{metric}_p99`"

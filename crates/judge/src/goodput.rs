@@ -40,7 +40,8 @@ pub struct SloResult {
     pub pessimistic: Option<Bound>,
     /// The threshold, in the same unit.
     pub threshold: f64,
-    /// Whether it held; null where nothing was measured. An objective on single requests holds when all met it.
+    /// Whether it held; null where nothing was measured. An objective on single requests holds when all met it; beside
+    /// an objective on `goodput` that one alone says how many must.
     pub met: Option<bool>,
     /// Requests that met it, when it can be asked of a single request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,8 +85,15 @@ impl GoodFold {
 
     /// The figures, given the stage's others and the window's length.
     pub(crate) fn finish(self, slos: &[Slo], stage: &StageSummary, window_s: f64) -> Goodput {
-        let results = slos.iter().zip(&self.met).map(|(slo, met)| judge(slo, *met, self.of, stage)).collect();
         let of_requests = slos.iter().any(|slo| matches!(slo.subject, Subject::Metric(..)));
+        let attainment = stream::share(self.good, self.of).filter(|_| of_requests);
+        let result = |(slo, met): (&Slo, &u64)| judge(slo, *met, self.of, attainment, stage);
+        let mut results: Vec<SloResult> = slos.iter().zip(&self.met).map(result).collect();
+        if slos.iter().any(|slo| matches!(slo.subject, Subject::Goodput)) {
+            let single = |slo: &Slo| matches!(slo.subject, Subject::Metric(_, None));
+            let of_one = slos.iter().zip(&mut results).filter(|(slo, _)| single(slo));
+            of_one.for_each(|(_, result)| result.met = None);
+        }
         if !of_requests {
             return Goodput { slo: results, ..Goodput::default() };
         }
@@ -93,14 +101,14 @@ impl GoodFold {
             slo: results,
             good: self.good,
             of: self.of,
-            attainment: stream::share(self.good, self.of),
+            attainment,
             ci95: interval::wilson(self.good, self.of),
             requests_per_s: (window_s > 0.0).then(|| self.good_share / window_s),
         }
     }
 }
 
-fn judge(slo: &Slo, met: u64, of: u64, stage: &StageSummary) -> SloResult {
+fn judge(slo: &Slo, met: u64, of: u64, attainment: Option<f64>, stage: &StageSummary) -> SloResult {
     let mut result = SloResult {
         slo: slo.text.clone(),
         value: None,
@@ -127,6 +135,7 @@ fn judge(slo: &Slo, met: u64, of: u64, stage: &StageSummary) -> SloResult {
         Subject::ErrorRate => {
             result.value = stream::share(stage.requests.failed, stage.requests.ok + stage.requests.failed);
         }
+        Subject::Goodput => result.value = attainment,
         Subject::RequestRate => result.value = stage.throughput.requests_per_s,
         Subject::OutputRate => result.value = stage.throughput.output_tokens_per_s,
     }

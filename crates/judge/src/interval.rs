@@ -28,14 +28,19 @@ pub type Place = f64;
 /// Each side leaves out 2.5 %. Where one of them cannot be bounded (n·p99 of fewer than 368 samples, from above), the
 /// interval has one end, and that end leaves out the whole 5 %.
 pub fn order_places(n: u64, p: f64) -> (Option<Place>, Option<Place>) {
+    places(n, p, 2.0 * TAIL)
+}
+
+/// The same of an interval that leaves out `outside` of the cases.
+pub(crate) fn places(n: u64, p: f64, outside: f64) -> (Option<Place>, Option<Place>) {
     if n == 0 || !(0.0..=1.0).contains(&p) {
         return (None, None);
     }
     let below = Below::new(n, p);
-    let (low, high) = (below.place(TAIL), below.place(1.0 - TAIL));
+    let (low, high) = (below.place(outside / 2.0), below.place(1.0 - outside / 2.0));
     match (low, high) {
-        (Some(low), None) => (below.place(2.0 * TAIL).or(Some(low)), None),
-        (None, Some(high)) => (None, below.place(1.0 - 2.0 * TAIL).or(Some(high))),
+        (Some(low), None) => (below.place(outside).or(Some(low)), None),
+        (None, Some(high)) => (None, below.place(1.0 - outside).or(Some(high))),
         both => both,
     }
 }

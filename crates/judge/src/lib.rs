@@ -16,6 +16,7 @@ mod distribution;
 mod drift;
 mod error;
 pub mod experience;
+pub mod find;
 mod finding;
 mod fold;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod knee;
 mod made_up;
 pub mod metrics;
 mod phases;
+pub mod precision;
 pub mod quantile;
 mod reconcile;
 pub mod rosetta;

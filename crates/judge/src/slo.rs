@@ -31,6 +31,8 @@ pub enum Subject {
     Gaps(&'static str, Statistic),
     /// Failed requests over all that came to an end.
     ErrorRate,
+    /// Requests that met every objective on a single request, over all.
+    Goodput,
     /// Requests per second.
     RequestRate,
     /// Output tokens per second.
@@ -67,7 +69,7 @@ impl Comparison {
 }
 
 /// Objectives about a whole stage.
-const STAGE_WIDE: [&str; 3] = ["error_rate", "requests_per_s", "output_tokens_per_s"];
+const STAGE_WIDE: [&str; 4] = ["error_rate", "goodput", "requests_per_s", "output_tokens_per_s"];
 
 impl FromStr for Slo {
     type Err = Error;
@@ -98,6 +100,7 @@ impl fmt::Display for Slo {
 fn subject(text: &str, name: &str) -> Result<Subject, Error> {
     match name {
         "error_rate" => return Ok(Subject::ErrorRate),
+        "goodput" => return Ok(Subject::Goodput),
         "requests_per_s" => return Ok(Subject::RequestRate),
         "output_tokens_per_s" => return Ok(Subject::OutputRate),
         _ => {}
@@ -187,6 +190,7 @@ mod tests {
             Subject::Metric(m, s) => (m.name, s.map(|s| s.0)),
             Subject::Gaps(name, s) => (name, Some(s.0)),
             Subject::ErrorRate => ("error_rate", None),
+            Subject::Goodput => ("goodput", None),
             Subject::RequestRate => ("requests_per_s", None),
             Subject::OutputRate => ("output_tokens_per_s", None),
         };
@@ -203,6 +207,7 @@ mod tests {
         check("e2e_mean<10s", "e2e", Some("mean"), 10_000.0);
         check("itl_p99<100ms", "itl", Some("p99"), 100.0);
         check("error_rate<1%", "error_rate", None, 0.01);
+        check("goodput>0.95", "goodput", None, 0.95);
         check("output_tokens_per_s>=1000", "output_tokens_per_s", None, 1000.0);
     }
 

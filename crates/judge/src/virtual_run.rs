@@ -14,7 +14,7 @@ pub(crate) fn sixteen_places() -> Profile {
         "sixteen",
         "about = 'x'\nmax_model_len = 4096\noutput = { median = 9, sigma = 0 }\n[batching]\n\
          max_num_seqs = 16\nmax_num_batched_tokens = 2048\nblock_size = 16\nnum_blocks = 4096\n\
-         prefix_cache = false\ngap_ms = 0.5\nstep_ms = 10\nprefill_ms = 0.02\ndecode_ms_per_seq = 0.05\nsigma = 0.1",
+         prefix_cache = false\ngap_ms = 0.5\nstep_ms = 10\nprefill_ms = 0.02\ndecode_ms_per_seq = 0.3\nsigma = 0.1",
     )
     .unwrap()
 }

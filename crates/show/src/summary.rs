@@ -216,7 +216,7 @@ fn word(result: &SloResult) -> (&'static str, Ink) {
 fn value_of(result: &SloResult, value: f64) -> String {
     match result.slo.parse::<Slo>().map(|slo| slo.subject) {
         _ if value.is_infinite() => "∞".to_owned(),
-        Ok(Subject::ErrorRate) => percent(value),
+        Ok(Subject::ErrorRate | Subject::Goodput) => percent(value),
         Ok(Subject::RequestRate | Subject::OutputRate) => format!("{}/s", figures(value)),
         _ => time(Some(value)),
     }
