@@ -122,8 +122,19 @@ impl Framer {
 pub(crate) enum Rest<'a> {
     /// The framing takes it as an event all the same.
     Event(&'a [u8]),
-    /// The framing drops it; its data so far.
-    Dropped(&'a [u8]),
+    /// The framing drops it; what there is of it.
+    Dropped(Unfinished<'a>),
+}
+
+/// An event that the end of the body cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Unfinished<'a> {
+    /// Its name.
+    pub(crate) event: &'a [u8],
+    /// Its data so far.
+    pub(crate) data: &'a [u8],
+    /// A field that the framing does not know, and whose line has no end: name and value so far.
+    pub(crate) field: Option<(&'a [u8], &'a [u8])>,
 }
 
 #[cfg(test)]
@@ -198,7 +209,7 @@ mod tests {
 pub(crate) mod collect {
     //! Collects frames as owned values, for tests.
 
-    use super::{Frame, Framer, Framing, Rest, Sink};
+    use super::{Frame, Framer, Framing, Rest, Sink, Unfinished};
 
     #[derive(Debug, Default, PartialEq, Eq)]
     pub(crate) struct Frames(pub(crate) Vec<String>);
@@ -228,8 +239,11 @@ pub(crate) mod collect {
         }
         match framer.finish() {
             Some(Rest::Event(data)) => frames.0.push(String::from_utf8_lossy(data).into_owned()),
-            Some(Rest::Dropped(data)) => {
-                frames.0.push(format!("dropped {}", String::from_utf8_lossy(data)));
+            Some(Rest::Dropped(Unfinished { event, data, field })) => {
+                let text = String::from_utf8_lossy;
+                let event = if event.is_empty() { String::new() } else { format!("{}|", text(event)) };
+                let field = field.map(|(name, value)| format!(" {}={}", text(name), text(value)));
+                frames.0.push(format!("dropped {event}{}{}", text(data), field.unwrap_or_default()));
             }
             None => {}
         }

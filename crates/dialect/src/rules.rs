@@ -68,6 +68,18 @@ pub(crate) enum Meaning {
 }
 
 impl Meaning {
+    /// Whether it is a count of tokens.
+    pub(crate) const fn is_usage(self) -> bool {
+        matches!(
+            self,
+            Self::UsageInput
+                | Self::UsageCached
+                | Self::UsageOutput
+                | Self::UsageReasoning
+                | Self::UsageTotal
+        )
+    }
+
     /// The channel, for what is generated output.
     pub(crate) const fn channel(self) -> Option<Channel> {
         match self {

@@ -324,7 +324,7 @@ impl Transcript {
         if self.mode == Mode::Stream {
             match self.framer.finish() {
                 Some(Rest::Event(data)) => self.body.event(b"", data),
-                Some(Rest::Dropped(data)) => self.body.unfinished(data),
+                Some(Rest::Dropped(rest)) => self.body.unfinished(rest),
                 None => {}
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! `total length u32 | headers length u32 | CRC of these | headers | payload | CRC of all`, big endian.
 
-use super::{Frame, MAX_EVENT, Rest, Sink};
+use super::{Frame, MAX_EVENT, Rest, Sink, Unfinished};
 
 /// The two lengths and their checksum.
 const PRELUDE: usize = 12;
@@ -59,7 +59,7 @@ impl AwsEventStream {
     }
 
     pub(crate) fn finish(&mut self) -> Option<Rest<'_>> {
-        (!self.kept.is_empty()).then_some(Rest::Dropped(b""))
+        (!self.kept.is_empty()).then(|| Rest::Dropped(Unfinished::default()))
     }
 }
 

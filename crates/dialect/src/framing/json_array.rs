@@ -1,6 +1,6 @@
 //! The objects of one JSON array that arrives piece by piece, cut by their braces.
 
-use super::{Frame, MAX_EVENT, Rest, Sink};
+use super::{Frame, MAX_EVENT, Rest, Sink, Unfinished};
 use crate::json::string_end;
 
 /// The framer. It keeps what of an object is cut over reads, and looks at each byte once.
@@ -109,7 +109,7 @@ impl JsonArray {
         match self.place {
             _ if rest.is_empty() => None,
             Place::Junk => Some(Rest::Event(rest)),
-            _ => Some(Rest::Dropped(rest)),
+            _ => Some(Rest::Dropped(Unfinished { data: rest, ..Unfinished::default() })),
         }
     }
 }

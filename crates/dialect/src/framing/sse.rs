@@ -3,7 +3,7 @@
 //! An event whose bytes lie in one push is handed on in place; only what is cut over pushes, or spread over several
 //! `data` lines, is copied. `id` and `retry` are understood and not needed: nothing is ever reconnected here.
 
-use super::{Frame, MAX_EVENT, Rest, Sink};
+use super::{Frame, MAX_EVENT, Rest, Sink, Unfinished};
 
 /// Data of more bytes, blanks at its end included, is no terminator that came without its blank line.
 const LONGEST_TERMINATOR: usize = 64;
@@ -81,16 +81,22 @@ impl Sse {
         self.keep(&mut open);
     }
 
-    /// At the end of the body: the open event is dropped, but its data may be a terminator.
+    /// At the end of the body: the open event is dropped, but it may be a terminator or an error.
     pub(crate) fn finish(&mut self) -> Option<Rest<'_>> {
         let line = std::mem::take(&mut self.line);
-        let cut = !line.is_empty() && line[0] != b':';
         let mut open = Borrowed::default();
         if let (b"data", value) = split(&line) {
             self.add_data(value, &mut open);
         }
         self.keep(&mut open);
-        (self.has_data || cut || !self.event.is_empty()).then_some(Rest::Dropped(&self.data))
+        self.line = line;
+        let cut = !self.line.is_empty() && self.line[0] != b':';
+        let field = match split(&self.line) {
+            (b"data" | b"event" | b"id" | b"retry", _) => None,
+            field => Some(field).filter(|_| cut),
+        };
+        let unfinished = Unfinished { event: &self.event, data: &self.data, field };
+        (self.has_data || cut || !self.event.is_empty()).then_some(Rest::Dropped(unfinished))
     }
 
     /// The data so far of the open event, unless it is longer than any terminator.
@@ -239,6 +245,8 @@ mod tests {
         check(b"data: a\n\ndata: [DONE]\n", &["a", "dropped [DONE]"]);
         check(b"data: a\n\ndata: [DONE]", &["a", "dropped [DONE]"]);
         check(b"data: a\n\ndata: {\"x", &["a", "dropped {\"x"]);
+        check(b"event: e\ndata: x\n", &["dropped e|x"]);
+        check(b"data: x\nerror: y", &["dropped x error=y"]);
         check(b"data: a\n\n: ping", &["a"]);
     }
 

@@ -10,7 +10,7 @@ use super::Options;
 use super::failure::{failure, first_line};
 use super::reader::{Reader, Text};
 use crate::Dialect;
-use crate::framing::{Frame, Sink};
+use crate::framing::{Frame, Sink, Unfinished};
 use crate::json::{Kind, Scan, Trie};
 use crate::rules::{Matcher, Meaning, names};
 
@@ -92,7 +92,12 @@ impl Body {
         }
         if self.reader.answer.facts.terminator {
             // Some servers send a second terminator, which says nothing new.
-            self.reader.answer.facts.after_end += u32::from(!self.is_terminator(data));
+            if !self.is_terminator(data) {
+                self.reader.answer.facts.after_end += 1;
+                if self.only_error(event, data) {
+                    self.reader.take_counts(&self.dialect.rules.stream, &self.scan.hits, data);
+                }
+            }
             return;
         }
 
@@ -151,12 +156,31 @@ impl Body {
         told
     }
 
-    /// The event that the end of the body cut off. It is dropped, unless it is the terminator.
-    pub(super) fn unfinished(&mut self, data: &[u8]) {
+    /// The event that the end of the body cut off. It is dropped, unless it is the terminator or an error: that must
+    /// not be missed.
+    pub(super) fn unfinished(&mut self, rest: Unfinished<'_>) {
         self.reader.answer.facts.unfinished_event = !self.reader.answer.facts.terminator;
-        if self.is_terminator(data) {
-            self.event(b"", data);
+        if self.is_terminator(rest.data) {
+            self.event(b"", rest.data);
+        } else if !rest.data.is_empty() {
+            self.only_error(rest.event, rest.data);
         }
+        if let Some((name, value)) = rest.field {
+            self.frame(Frame::Field { name, value });
+        }
+    }
+
+    /// An event that is no part of the stream; false if it is no JSON. An error must not be missed even so.
+    fn only_error(&mut self, event: &[u8], data: &[u8]) -> bool {
+        let matcher = &self.dialect.rules.stream;
+        let named = !event.is_empty() && names(&self.dialect.rules.error_events, event);
+        let read = self.scan.value(data, 0, &matcher.trie).is_ok();
+        if read {
+            self.reader.take_error(matcher, &self.scan.hits, data, named);
+        } else if named {
+            self.reader.fail(Failure::new(ErrorClass::InStreamError, first_line(data)));
+        }
+        read
     }
 
     /// The document that the whole body is; false if it is not JSON.
@@ -208,6 +232,10 @@ impl Body {
         while !data[from..].trim_ascii_start().is_empty() {
             if let Ok(end) = self.scan.value(data, from, &matcher.trie) {
                 self.reader.apply(matcher, &self.scan.hits, data, text);
+                let whole = &self.dialect.rules.document;
+                if !self.reader.has_output() && self.scan.value(data, from, &whole.trie).is_ok() {
+                    self.reader.take_whole(whole, &self.scan.hits, data);
+                }
                 from = end;
                 continue;
             }

@@ -26,13 +26,18 @@ pub(super) fn failure(
     };
     let own =
         error.filter(|hit| matches!(hit.kind, Kind::String | Kind::Number)).and_then(|hit| words(hit, json));
-    let whole = || {
-        let raw = error.map_or(json, |hit| hit.raw(json));
-        String::from_utf8_lossy(raw).into_owned()
-    };
     let code = best(Meaning::ErrorCode).or_else(|| best(Meaning::ErrorType));
-    let message = best(Meaning::ErrorMessage).or(own).unwrap_or_else(whole);
-    Failure { class, code, message: cut(&message) }
+    let message = best(Meaning::ErrorMessage).or(own);
+    if let (Some(_), Some(message)) = (&code, &message) {
+        return Failure { class, code, message: cut(message) };
+    }
+    // What the dialect does not know of it may be in the words of others.
+    let raw = error.map_or(json, |hit| hit.raw(json));
+    let holds_words = matches!(raw.first(), Some(b'{' | b'['));
+    let (other_code, other_message) = if holds_words { of_page(raw) } else { (None, None) };
+    let whole = || String::from_utf8_lossy(raw).into_owned();
+    let message = message.or(other_message).unwrap_or_else(whole);
+    Failure { class, code: code.or(other_code.filter(|_| error.is_some())), message: cut(&message) }
 }
 
 /// A value as words; nothing for what is empty or holds other values.
@@ -60,10 +65,23 @@ pub(super) const fn class_of_status(status: u16) -> ErrorClass {
 /// What messages are called in error pages.
 const MESSAGES: [&str; 6] = ["message", "detail", "msg", "error_msg", "errorMessage", "Message"];
 
+/// What errors are called in them.
+const ERRORS: [&str; 3] = ["error", "errors", "Error"];
+
 /// Whether a JSON document that holds no answer has the words of an error.
 pub(super) fn tells_error(body: &[u8]) -> bool {
-    let json: Value = serde_json::from_slice(body).unwrap_or_default();
+    let json = inner_of_list(serde_json::from_slice(body).unwrap_or_default());
+    let is_told = |error: &&Value| !matches!(error, Value::Null | Value::Bool(false));
     MESSAGES.iter().any(|name| json.get(name).and_then(as_words).is_some())
+        || ERRORS.iter().filter_map(|name| json.get(name)).any(|error| is_told(&error))
+}
+
+/// Some servers put their error into a list.
+fn inner_of_list(json: Value) -> Value {
+    match json {
+        Value::Array(mut list) if list.first().is_some_and(Value::is_object) => list.swap_remove(0),
+        other => other,
+    }
 }
 
 /// The code and message of an error page, whatever server or proxy wrote it.
@@ -77,7 +95,12 @@ pub(super) fn of_page(body: &[u8]) -> (Option<String>, Option<String>) {
         return (None, page_text(text));
     };
 
-    let inner = json.get("error").filter(|error| !error.is_null()).unwrap_or(&json);
+    let json = inner_of_list(json);
+    let error = ERRORS.iter().find_map(|name| json.get(name).filter(|error| !error.is_null()));
+    let inner = match error.unwrap_or(&json) {
+        Value::Array(list) => list.first().unwrap_or(&json),
+        error => error,
+    };
     let get = |name: &str| inner.get(name).or_else(|| json.get(name)).and_then(as_words);
     let message = MESSAGES.into_iter().find_map(get);
     let code = ["code", "error_code", "status_code", "type"].into_iter().find_map(get);
@@ -139,6 +162,8 @@ mod tests {
         check(r#"{"detail":[{"msg":"field required","type":"missing"}]}"#, None, Some("field required"));
         check(r#"{"object":"error","message":"m","code":400}"#, Some("400"), Some("m"));
         check(r#"{"error_code":17,"error_msg":"m"}"#, Some("17"), Some("m"));
+        check(r#"[{"error":{"message":"m","code":429}}]"#, Some("429"), Some("m"));
+        check(r#"{"errors":[{"message":"m","code":7}],"success":false}"#, Some("7"), Some("m"));
         check(r#"{"a":1}"#, None, Some(r#"{"a":1}"#));
         check("event: error\ndata: {\"error\":{\"message\":\"m\"}}\n\n", None, Some("m"));
         check("<html><head><title>502 Bad Gateway</title>", None, Some("502 Bad Gateway"));

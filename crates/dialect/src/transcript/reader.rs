@@ -122,6 +122,11 @@ impl Reader {
         (self.read, self.stamp)
     }
 
+    /// Whether output came, in whatever form.
+    pub(super) fn has_output(&self) -> bool {
+        self.answer.first_token.is_some() || self.document_output
+    }
+
     /// Keeps the first failure.
     pub(super) fn fail(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
@@ -210,6 +215,40 @@ impl Reader {
         self.running.note(&output, self.answer.facts.events);
     }
 
+    /// Takes the error alone from an event that is no part of the stream; `named` if its name says that it is one.
+    pub(super) fn take_error(&mut self, matcher: &Matcher, hits: &[Hit], json: &[u8], named: bool) {
+        let mut told = of_meaning(matcher, hits, json);
+        let error = told.find(|(rule, hit)| rule.meaning == Meaning::Error && is_error(hit, json));
+        if (named || error.is_some()) && self.failure.is_none() {
+            let hit = error.map(|(_, hit)| hit);
+            self.failure = Some(failure(ErrorClass::InStreamError, matcher, hits, json, hit));
+        }
+    }
+
+    /// Takes the counts of tokens alone.
+    pub(super) fn take_counts(&mut self, matcher: &Matcher, hits: &[Hit], json: &[u8]) {
+        let mut output = Output::default();
+        for (rule, hit) in of_meaning(matcher, hits, json).filter(|(rule, _)| rule.meaning.is_usage()) {
+            self.number(rule, hit, json, &mut output);
+        }
+        if output.apart {
+            self.join_counts(&mut output);
+        }
+    }
+
+    /// Takes the output of a whole answer that came as one event of a stream.
+    pub(super) fn take_whole(&mut self, matcher: &Matcher, hits: &[Hit], json: &[u8]) {
+        self.taken.clear();
+        for (rule, hit) in of_meaning(matcher, hits, json) {
+            let Some(channel) = rule.meaning.channel() else { continue };
+            let choice = matcher.choice(rule, hit, hits, json);
+            if let Some(step) = self.step(rule, hit, json, channel, choice) {
+                self.keep(&step, hit.raw(json), channel, choice);
+                self.document_output = true;
+            }
+        }
+    }
+
     /// What an output value adds; `None` if nothing, or nothing that an alternative of the same event has not given.
     fn step(&mut self, rule: &Rule, hit: &Hit, json: &[u8], channel: Channel, choice: usize) -> Option<Step> {
         let holds = hit.end - hit.start;
@@ -290,9 +329,12 @@ impl Reader {
         let tokens = self.running.tokens(output.tokens, output.choice.unwrap_or(0));
         let answer = &mut self.answer;
         let later = answer.first_token.is_some();
-        let coalesced = later && self.last_output_read == self.read;
+        // Reads of one instant were one arrival.
+        let at = Some(self.stamp.at());
+        let came_with = |other: Option<Stamp>, read| read == self.read || other.map(Stamp::at) == at;
+        let coalesced = later && came_with(answer.last_token, self.last_output_read);
         if later {
-            let with_first = self.read == self.first_output_read;
+            let with_first = came_with(answer.first_token, self.first_output_read);
             answer.facts.first_token_coalesced |= with_first;
             answer.facts.all_in_one_read &= with_first;
         } else {
@@ -330,6 +372,17 @@ impl Output {
             self.channel = Some(channel);
         }
     }
+}
+
+/// The values that some rule speaks of, with the rule.
+fn of_meaning<'a>(
+    matcher: &'a Matcher,
+    hits: &'a [Hit],
+    json: &'a [u8],
+) -> impl Iterator<Item = (&'a Rule, &'a Hit)> {
+    let some = hits.iter().filter(|hit| hit.kind != Kind::Null);
+    let rules = some.flat_map(|hit| matcher.rules(hit.slot).iter().map(move |rule| (rule, hit)));
+    rules.filter(move |(rule, hit)| rule.applies(hit, hits, json))
 }
 
 fn set_once(place: &mut Option<String>, hit: &Hit, json: &[u8]) {

@@ -145,7 +145,9 @@ fn errors_in_the_stream() {
         (r#"data: {"error":{"message":"m","type":"t","code":null}}"#, in_stream("t", "m")),
         (r#"data: {"error":{"type":"t","code":"c","message":"say \"x\""}}"#, in_stream("c", "say \"x\"")),
         (r#"data: {"error":"bare"}"#, in_stream("", "bare")),
-        (r#"data: {"error":{"detail":1}}"#, in_stream("", r#"{"detail":1}"#)),
+        (r#"data: {"error":{"reason":1}}"#, in_stream("", r#"{"reason":1}"#)),
+        (r#"data: {"error":{"detail":"m","status_code":7}}"#, in_stream("7", "m")),
+        (r#"data: {"errors":[{"message":"m","code":7}],"success":false}"#, in_stream("7", "m")),
         (r#"data: {"object":"error","message":"m","code":400}"#, in_stream("400", "m")),
         (r#"data: {"base_resp":{"status_code":1004,"status_msg":"m"}}"#, in_stream("1004", "m")),
         (
@@ -168,6 +170,37 @@ fn errors_in_the_stream() {
         assert_eq!((answer.outcome, answer.failure), (Some(wanted), failure), "{event}");
         assert_eq!(answer.events.len(), 1, "{event}");
     }
+}
+
+#[test]
+fn errors_where_nothing_is_read_any_more() {
+    for end in [
+        "data: {\"error\":{\"code\":5,\"message\":\"m\"}}",
+        "data: {\"error\":{\"code\":5,\"message\":\"m\"}}\n",
+        "event: error\ndata: {\"code\":5,\"message\":\"m\"}\n",
+        "error: {\"code\":5,\"message\":\"m\"}",
+        "error: {\"code\":5,\"message\":\"m\"}\n",
+    ] {
+        let (answer, _) = chat(&[HI, STOP, end]);
+        assert_eq!(answer.failure, in_stream("5", "m"), "cut off: {end}");
+        let (answer, _) = chat(&[HI, STOP, DONE, end, "\n\n"]);
+        assert_eq!(answer.failure, in_stream("5", "m"), "behind the terminator: {end}");
+    }
+    let late =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":{\"completion_tokens\":9}}\n\n";
+    let (answer, texts) = chat(&[HI, STOP, DONE, late]);
+    assert_eq!((outcome(&answer), answer.events.len(), texts.text.as_str()), (OK, 1, "Hi"));
+    assert_eq!((answer.usage.output, answer.facts.after_end), (Some(9), 1));
+}
+
+#[test]
+fn a_whole_answer_as_one_event() {
+    let whole = "data: {\"choices\":[{\"message\":{\"content\":\"hi you\"},\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":9}}\n\n";
+    let (answer, texts) = chat(&[whole, DONE]);
+    assert_eq!((outcome(&answer), answer.facts.streamed, answer.first_token), (OK, false, None));
+    assert_eq!((texts.text.as_str(), answer.usage.output), ("hi you", Some(9)));
+    let (answer, texts) = chat(&[HI, whole, DONE]);
+    assert_eq!((answer.facts.streamed, texts.text.as_str()), (true, "Hi"), "it repeats what came");
 }
 
 #[test]

@@ -67,6 +67,12 @@ impl Transcript {
         if !facts.terminator && !finished && !whole {
             return self.unfinished(end);
         }
+        if reader.answer.first_token.is_none() && reader.document_output {
+            // The whole answer was one event: nothing was streamed.
+            reader.answer.facts.streamed = false;
+            reader.answer.ended = reader.answer.ended.or(self.last_byte);
+            return (Outcome::Ok, None);
+        }
         if reader.answer.first_token.is_none() && reader.answer.usage.output.unwrap_or(0) == 0 {
             let message = "the stream ended as it should, but held no output";
             return (Outcome::NoOutput, Some(Failure::new(ErrorClass::NoOutput, message)));
