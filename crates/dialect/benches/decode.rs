@@ -1,5 +1,6 @@
 //! Nanoseconds per event of the hot path, text not kept: whole events of `openai-chat` in several shapes, and one
-//! event a read of every other framing and shape of dialect.
+//! event a read of every other dialect. With words, as in `cargo bench -p ttft-dialect -- usage ollama`, only what has
+//! one of them in its name.
 
 #![allow(clippy::print_stdout)]
 
@@ -45,6 +46,10 @@ fn frame(name: &str, payload: &[u8]) -> Vec<u8> {
 
 /// The fastest round, so that what else the machine does is left out.
 fn measure(name: &str, dialect: &str, content_type: &str, reads: &[Vec<u8>], events: usize) {
+    let wanted: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
+        return;
+    }
     let dialect = Dialect::builtin(dialect).expect("it is carried");
     let mut best = i64::MAX;
     for _ in 0..ROUNDS {
@@ -149,6 +154,52 @@ fn others() {
         })
         .collect();
     measure("dashscope-native, increments", "dashscope-native", SSE, &counted, EVENTS);
+    same("azure-openai-chat", SSE, event("").as_bytes());
+    same("mistral-chat", SSE, event("").as_bytes());
+    same(
+        "openai-completions",
+        SSE,
+        &data(
+            r#"{"id":"cmpl-9d5e7a3c1b","object":"text_completion","created":1796043994,"model":"m","choices":[{"index":0,"text":" token","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}"#,
+        ),
+    );
+    same(
+        "ollama-generate",
+        "application/x-ndjson",
+        b"{\"model\":\"qwen3:8b\",\"created_at\":\"2026-11-30T16:00:00.123456789Z\",\"response\":\" token\",\"done\":false}\n",
+    );
+    let texts: Vec<_> = (0..EVENTS)
+        .map(|n| {
+            data(&format!(
+                r#"{{"model_name":"ensemble","model_version":"1","sequence_end":false,"sequence_id":0,"sequence_start":false,"text_output":" token {n:05}"}}"#
+            ))
+        })
+        .collect();
+    measure("triton-generate", "triton-generate", SSE, &texts, EVENTS);
+    same(
+        "qianfan-v1",
+        SSE,
+        &data(
+            r#"{"id":"as-bcmt5ct4iy","object":"chat.completion","created":1680167072,"sentence_id":1,"is_end":false,"is_truncated":false,"result":" token","need_clear_history":false,"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}"#,
+        ),
+    );
+    // Each event repeats the text so far.
+    let repeats: Vec<_> = (1..=200)
+        .map(|n| {
+            let text = " token".repeat(n);
+            data(&format!(
+                r#"{{"text":"{text}","output_ids":[1],"meta_info":{{"id":"s","finish_reason":null,"prompt_tokens":9,"completion_tokens":{n},"cached_tokens":1}}}}"#
+            ))
+        })
+        .collect();
+    measure("sglang-generate, 200 repeats", "sglang-generate", SSE, &repeats, repeats.len());
+    let picture = data(
+        r#"{"output":{"choices":[{"message":{"content":[{"text":" token"}],"role":"assistant"},"finish_reason":"null"}]},"usage":{"input_tokens":1243,"output_tokens":2},"request_id":"r"}"#,
+    );
+    let pictures: Vec<_> = (0..EVENTS)
+        .map(|n| String::from_utf8_lossy(&picture).replace(" token", &format!(" token {n:05}")).into_bytes())
+        .collect();
+    measure("dashscope-multimodal", "dashscope-multimodal", SSE, &pictures, EVENTS);
     let aws = "application/vnd.amazon.eventstream";
     let converse = r#"{"contentBlockIndex":0,"delta":{"text":" token"},"p":"abcdefghijklmnop"}"#;
     same("bedrock-converse", aws, &frame("contentBlockDelta", converse.as_bytes()));

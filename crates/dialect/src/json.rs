@@ -85,10 +85,10 @@ impl Scan {
         loop {
             // A value begins at `i`, and `node` is its place in the trie.
             let begin = i;
-            let kind = match *json.get(i).ok_or(Malformed)? {
+            let scalar = match *json.get(i).ok_or(Malformed)? {
                 b'"' => {
                     i = string_end(json, i + 1)?;
-                    Kind::String
+                    Some(Kind::String)
                 }
                 b'{' | b'[' => {
                     if self.levels.len() == MAX_DEPTH {
@@ -111,26 +111,28 @@ impl Scan {
                         (true, b']') | (false, b'}') => {
                             i += 1;
                             self.close(trie, i, &mut at, &mut stars);
-                            match self.after(json, i, trie, &mut at, &mut stars)? {
-                                Next::Value(next, position) => (node, i) = (next, position),
-                                Next::End(position) => return Ok(position),
-                            }
+                            None
                         }
-                        (true, _) => node = inner,
-                        (false, _) => (node, i) = key(json, i, trie, node)?,
+                        (true, _) => {
+                            node = inner;
+                            continue;
+                        }
+                        (false, _) => {
+                            (node, i) = key(json, i, trie, node)?;
+                            continue;
+                        }
                     }
-                    continue;
                 }
-                b't' => literal(json, &mut i, b"true", Kind::True)?,
-                b'f' => literal(json, &mut i, b"false", Kind::False)?,
-                b'n' => literal(json, &mut i, b"null", Kind::Null)?,
+                b't' => Some(literal(json, &mut i, b"true", Kind::True)?),
+                b'f' => Some(literal(json, &mut i, b"false", Kind::False)?),
+                b'n' => Some(literal(json, &mut i, b"null", Kind::Null)?),
                 b'-' | b'0'..=b'9' => {
                     i = number_end(json, i);
-                    Kind::Number
+                    Some(Kind::Number)
                 }
                 _ => return Err(Malformed),
             };
-            if node != NONE {
+            if let (Some(kind), true) = (scalar, node != NONE) {
                 let slot = trie.slot(node);
                 if slot != NONE && self.hits.len() < MAX_HITS {
                     let quote = usize::from(kind == Kind::String);
@@ -146,6 +148,7 @@ impl Scan {
     }
 
     /// What follows a value that ended at `i`: closes, and then a comma with the next value, or the end.
+    #[inline]
     fn after(
         &mut self,
         json: &[u8],
@@ -222,6 +225,10 @@ fn key(json: &[u8], i: usize, trie: &Trie, node: u16) -> Result<(u16, usize), Ma
 
 #[inline]
 fn skip_space(json: &[u8], mut i: usize) -> usize {
+    // Most JSON on the wire has no blanks at all.
+    if json.get(i).is_none_or(|byte| *byte > b' ') {
+        return i;
+    }
     while let Some(b' ' | b'\n' | b'\r' | b'\t') = json.get(i) {
         i += 1;
     }

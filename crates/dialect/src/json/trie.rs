@@ -17,15 +17,35 @@ pub(crate) struct Trie {
 struct Node {
     slot: u16,
     element: u16,
-    /// [`tag`] of each child's key, apart from the keys so that a search is one look at one cache line.
-    tags: Vec<u64>,
+    /// The first child of each [`bucket`], and [`NONE`] where there is none.
+    buckets: [u16; BUCKETS],
     children: Vec<Child>,
 }
 
 #[derive(Debug)]
 struct Child {
+    tag: u64,
+    /// [`tail`] of the key.
+    tail: u64,
     key: Box<[u8]>,
     node: u16,
+    /// The next child of the same bucket, or [`NONE`].
+    next: u16,
+}
+
+/// Most nodes have few children, the outermost some twenty.
+const BUCKETS: usize = 32;
+
+/// The bucket of a key: a product spreads what keys differ in over its highest bits.
+fn bucket(tag: u64, length: usize) -> usize {
+    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+    ((tag ^ length as u64).wrapping_mul(SPREAD) >> 59) as usize
+}
+
+/// The last eight bytes of a key that is longer than that.
+fn tail(text: &[u8], length: usize) -> u64 {
+    let end = length.checked_sub(8).filter(|start| *start > 0).and_then(|start| text.get(start..length));
+    end.and_then(|end| end.first_chunk().copied()).map_or(0, u64::from_le_bytes)
 }
 
 /// The first eight bytes of the key that begins a text, the rest zero.
@@ -41,7 +61,7 @@ fn tag(text: &[u8], length: usize) -> u64 {
 
 impl Node {
     const fn new() -> Self {
-        Self { slot: NONE, element: NONE, tags: Vec::new(), children: Vec::new() }
+        Self { slot: NONE, element: NONE, buckets: [NONE; BUCKETS], children: Vec::new() }
     }
 }
 
@@ -83,8 +103,17 @@ impl Trie {
         }
         let new = self.new_node();
         let node = &mut self.nodes[usize::from(node)];
-        node.tags.push(tag(key, key.len()));
-        node.children.push(Child { key: key.into(), node: new });
+        let tag = tag(key, key.len());
+        let first = &mut node.buckets[bucket(tag, key.len())];
+        node.children.push(Child {
+            tag,
+            tail: tail(key, key.len()),
+            key: key.into(),
+            node: new,
+            next: *first,
+        });
+        // There are no more children than nodes.
+        *first = (node.children.len() - 1) as u16;
         new
     }
 
@@ -117,17 +146,18 @@ impl Trie {
     }
 
     /// The node of the member whose key is the first `length` bytes of that text, or [`NONE`].
+    #[inline]
     pub(crate) fn child(&self, node: u16, text: &[u8], length: usize) -> u16 {
         let node = &self.nodes[usize::from(node)];
         let wanted = tag(text, length);
-        for (i, tag) in node.tags.iter().enumerate() {
-            if *tag != wanted {
-                continue;
-            }
-            let child = &node.children[i];
-            if child.key.len() == length && (length <= 8 || child.key[8..] == text[8..length]) {
+        let mut at = node.buckets[bucket(wanted, length)];
+        while let Some(child) = node.children.get(usize::from(at)) {
+            // Both ends of a key are all of it up to sixteen bytes.
+            let same = child.tag == wanted && child.key.len() == length && child.tail == tail(text, length);
+            if same && (length <= 16 || child.key[8..length - 8] == text[8..length - 8]) {
                 return child.node;
             }
+            at = child.next;
         }
         NONE
     }
@@ -198,6 +228,22 @@ mod tests {
         let mut trie = Trie::default();
         assert_eq!(["/a", "/a/*/b", "/a"].map(|pointer| trie.insert(pointer).unwrap()), [0, 1, 0]);
         assert_eq!(trie.slots(), 2);
+    }
+
+    #[test]
+    fn keys_are_told_apart() {
+        let mut trie = Trie::default();
+        let mut keys: Vec<String> = (0..40).map(|n| "k".repeat(n)).skip(1).collect();
+        keys.extend((0..200).map(|n| format!("same_beginning_{n}_same_end")));
+        keys.extend((0..200).map(|n| format!("{n}x")));
+        let slots: Vec<u16> = keys.iter().map(|key| trie.insert(&format!("/{key}")).unwrap()).collect();
+        for (key, slot) in keys.iter().zip(slots) {
+            let text = format!("{key}\":1");
+            assert_eq!(trie.slot(trie.child(trie.root(), text.as_bytes(), key.len())), slot, "{key}");
+        }
+        for text in ["\"", "same_beginning_7_same_enD\"", "same_beginning_7 same_end\"", "ke\":2"] {
+            assert_eq!(trie.child(trie.root(), text.as_bytes(), text.find('"').unwrap()), NONE, "{text}");
+        }
     }
 
     #[test]
