@@ -10,7 +10,7 @@ use crate::output;
 
 /// What a folder's scrapes tell.
 pub(crate) struct Scraped {
-    /// By stage and source, in the order in which they were first scraped.
+    /// Servers before accelerators, by stage and name.
     pub(crate) stages: Vec<SourceStage>,
     /// The engine under test, by its name in the catalogue.
     pub(crate) engine: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Scraped> {
             let Some(stage) = scrape.stage else { return };
             let is_of = |known: &UnderWay| known.of.stage == stage && known.of.source == scrape.source;
             let at = under_way.iter().rposition(is_of).unwrap_or_else(|| {
-                under_way.push(UnderWay::new(stage, scrape.source.clone()));
+                under_way.push(UnderWay::new(file, stage, scrape.source.clone()));
                 under_way.len() - 1
             });
             under_way[at].take(scrape, &catalogue);
@@ -43,6 +43,8 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Scraped> {
             ));
         }
     }
+    // Which source of a second was written first is chance.
+    under_way.sort_by(|a, b| (a.file, a.of.stage, &a.of.source).cmp(&(b.file, b.of.stage, &b.of.source)));
     let stages: Vec<SourceStage> = under_way.into_iter().map(|under_way| under_way.of).collect();
     let engine = of_role(&stages, Role::Engine).or_else(|| of_role(&stages, Role::Gateway)).or(first_engine);
     Ok(Scraped { stages, engine })
@@ -56,15 +58,16 @@ fn of_role(stages: &[SourceStage], role: Role) -> Option<String> {
 
 /// A source over a stage whose end is yet to be read.
 struct UnderWay {
+    file: ScrapeFile,
     of: SourceStage,
     /// The scrape at its begin, until the one at its end has been compared with it.
     begun: Option<Scrape>,
 }
 
 impl UnderWay {
-    fn new(stage: u32, source: String) -> Self {
+    fn new(file: ScrapeFile, stage: u32, source: String) -> Self {
         let of = SourceStage { stage, source, reading: None, levels: Vec::new(), missed: 0 };
-        Self { of, begun: None }
+        Self { file, of, begun: None }
     }
 
     fn take(&mut self, scrape: Scrape, catalogue: &Catalogue) {

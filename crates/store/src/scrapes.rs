@@ -19,7 +19,7 @@ use crate::redact::Secrets;
 pub const SCRAPES_SCHEMA: &str = "ttft.scrapes/1";
 
 /// Which of the two files a scrape is kept in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScrapeFile {
     /// Engines, gateways and whatever else stands on the way of a request.
     Server,

@@ -18,6 +18,7 @@ mod raw_server;
 mod reach;
 mod report_as;
 mod run;
+mod scrape;
 mod secrets;
 mod signals;
 mod sim;

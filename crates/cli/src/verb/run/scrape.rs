@@ -3,10 +3,12 @@
 //!
 //! The threads have the lowest priority: where all cores are the load's, a scrape is what comes late. At the edges of a
 //! stage nothing is under way, and the conductor waits for the page, so that the window between the two pages holds all
-//! requests of the stage and no other of ours.
+//! requests of the stage and no other of ours. It does not wait for ever: a page that comes when it has gone on is no
+//! edge but a gap.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -26,6 +28,9 @@ const EVERY_NO_PAGE: Nanos = Nanos::from_millis(10_000);
 
 /// How long a page may take.
 pub(super) const TIMEOUT: Nanos = Nanos::from_millis(1_000);
+
+/// After so many failures in a row nobody waits for a source any more, until it answers again.
+const PATIENCE: u32 = 3;
 
 /// Bytes of a page, unpacked.
 pub(super) const LIMIT: usize = 16 << 20;
@@ -57,15 +62,15 @@ pub(super) struct Scraping {
 /// A source as the conductor sees it.
 struct Lane {
     orders: Sender<Order>,
-    /// Whether the last scrape brought a page: nobody waits for a source that does not answer.
-    answers: Arc<AtomicBool>,
+    failures: Arc<AtomicU32>,
 }
 
 /// A page is wanted now.
 struct Order {
     edge: Edge,
-    /// Who waits for it.
+    /// Who waits for it, and whether they have gone on.
     done: Option<Sender<()>>,
+    gone_on: Arc<AtomicBool>,
 }
 
 /// Starts to scrape; what is to be called at the edges comes with it. Nothing is scraped for an empty list.
@@ -75,8 +80,8 @@ pub(super) fn start(watched: Vec<Watched>, zero: Nanos) -> anyhow::Result<(Scrap
     let mut lanes = Vec::new();
     for Watched { file, source, fetcher, answers } in watched {
         let (orders, ordered) = channel();
-        let answers = Arc::new(AtomicBool::new(answers));
-        lanes.push(Lane { orders, answers: answers.clone() });
+        let failures = Arc::new(AtomicU32::new(if answers { 0 } else { PATIENCE }));
+        lanes.push(Lane { orders, failures: failures.clone() });
         let scraper = Scraper {
             file,
             source,
@@ -84,7 +89,7 @@ pub(super) fn start(watched: Vec<Watched>, zero: Nanos) -> anyhow::Result<(Scrap
             catalogue: Catalogue::builtin()?,
             zero,
             tell: tell.clone(),
-            answers,
+            failures,
             stage: None,
             begun: None,
         };
@@ -98,20 +103,18 @@ pub(super) fn start(watched: Vec<Watched>, zero: Nanos) -> anyhow::Result<(Scrap
 /// Has all sources scraped, and waits for those that answer. A sample may be under way, and each wait is bounded.
 fn wait_at(lanes: &[Lane], edge: Edge) {
     let (done, is_done) = channel();
-    let mut awaited = 0;
+    let gone_on = Arc::new(AtomicBool::new(false));
     for lane in lanes {
-        let answers = lane.answers.load(Ordering::Relaxed);
-        let order = Order { edge, done: answers.then(|| done.clone()) };
-        awaited += u32::from(lane.orders.send(order).is_ok() && answers);
+        let answers = lane.failures.load(Ordering::Relaxed) < PATIENCE;
+        let order = Order { edge, done: answers.then(|| done.clone()), gone_on: gone_on.clone() };
+        // A scraper whose news nobody wants any more has ended.
+        let _ = lane.orders.send(order);
     }
     drop(done);
     let deadline = mono_now() + Nanos(3 * TIMEOUT.0);
-    while awaited > 0 {
-        match is_done.recv_timeout((deadline - mono_now()).to_std()) {
-            Ok(()) => awaited -= 1,
-            Err(_) => return,
-        }
-    }
+    // Until all have said so.
+    while is_done.recv_timeout((deadline - mono_now()).to_std()).is_ok() {}
+    gone_on.store(true, Ordering::Release);
 }
 
 impl Scraping {
@@ -132,7 +135,7 @@ struct Scraper {
     /// The zero of the run's axis.
     zero: Nanos,
     tell: Sender<Scraped>,
-    answers: Arc<AtomicBool>,
+    failures: Arc<AtomicU32>,
     /// The stage under way.
     stage: Option<u32>,
     /// The page at the last part's begin.
@@ -151,16 +154,10 @@ impl Scraper {
     fn run(mut self, ordered: &Receiver<Order>, stop: &AtomicBool) {
         yield_to_others();
         let mut next = mono_now();
-        while !stop.load(Ordering::Relaxed) {
+        loop {
             let is_told = match ordered.recv_timeout((next - mono_now()).to_std()) {
-                Ok(order) => {
-                    let is_told = self.at_edge(order.edge);
-                    if let Some(done) = order.done {
-                        // The conductor may have gone on.
-                        let _ = done.send(());
-                    }
-                    is_told
-                }
+                Ok(order) => self.at_edge(order),
+                Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     let got = self.scrape(ScrapeKind::Sample);
                     next = next + if got.is_no_page() { EVERY_NO_PAGE } else { EVERY };
@@ -178,29 +175,53 @@ impl Scraper {
         }
     }
 
-    fn at_edge(&mut self, edge: Edge) -> bool {
-        match edge.side {
-            Side::Begin => {
-                self.stage = edge.stage;
-                let got = self.scrape(ScrapeKind::Begin);
-                self.begun = got.page.as_ref().map(|(page, _)| page.clone());
-                self.tell(got, edge.stage.is_some())
-            }
-            Side::End => {
-                std::thread::sleep(SETTLE);
-                let mut got = self.scrape(ScrapeKind::End);
-                for pause in COUNTS_LATER {
-                    if !self.lacks(&got, edge.ok) {
-                        break;
-                    }
-                    std::thread::sleep(pause);
-                    got = self.scrape(ScrapeKind::End);
-                }
-                let told = self.tell(got, edge.stage.is_some());
-                self.stage = None;
-                told
-            }
+    fn at_edge(&mut self, order: Order) -> bool {
+        let edge = order.edge;
+        let kind = if edge.side == Side::Begin { ScrapeKind::Begin } else { ScrapeKind::End };
+        if edge.side == Side::Begin {
+            self.stage = edge.stage;
         }
+        let mut got =
+            if order.gone_on.load(Ordering::Acquire) { self.late(kind) } else { self.edge(kind, edge.ok) };
+        if order.gone_on.load(Ordering::Acquire) && got.page.is_some() {
+            got = self.late(kind);
+        }
+        self.begun = got.page.as_ref().filter(|_| edge.side == Side::Begin).map(|(page, _)| page.clone());
+        let is_told = self.tell(got, edge.stage.is_some());
+        if edge.side == Side::End {
+            self.stage = None;
+        }
+        // Told first: what has been waited for is on its way when the wait is over.
+        if let Some(done) = order.done {
+            // The conductor may have gone on.
+            let _ = done.send(());
+        }
+        is_told
+    }
+
+    /// The page at an edge. At an end it is to count the `ok` requests that ended well.
+    fn edge(&self, kind: ScrapeKind, ok: u64) -> Got {
+        if kind == ScrapeKind::Begin {
+            return self.scrape(kind);
+        }
+        std::thread::sleep(SETTLE);
+        let mut got = self.scrape(kind);
+        for pause in COUNTS_LATER {
+            if !self.lacks(&got, ok) {
+                break;
+            }
+            std::thread::sleep(pause);
+            got = self.scrape(kind);
+        }
+        got
+    }
+
+    /// An edge that was missed.
+    fn late(&self, kind: ScrapeKind) -> Got {
+        let message = "there was no page before the run went on".to_owned();
+        let mut scrape = self.blank(kind, mono_now(), real_now());
+        scrape.error = Some(Missed { class: "late".to_owned(), message });
+        Got { scrape, page: None }
     }
 
     /// Whether the page counts fewer requests since the begin than ended well. One that does not count them lacks none.
@@ -215,18 +236,8 @@ impl Scraper {
     fn scrape(&self, kind: ScrapeKind) -> Got {
         let (asked, unix_ns) = (mono_now(), real_now());
         let fetched = self.fetcher.page(&self.source);
-        let mut scrape = Scrape {
-            kind,
-            source: self.source.name.clone(),
-            stage: self.stage,
-            at_ns: asked - self.zero,
-            unix_ns,
-            duration_ns: fetched.as_ref().map_or_else(|_| mono_now(), |fetched| fetched.at) - asked,
-            engine: None,
-            values: std::collections::BTreeMap::new(),
-            error: None,
-            page: None,
-        };
+        let mut scrape = self.blank(kind, asked, unix_ns);
+        scrape.duration_ns = fetched.as_ref().map_or_else(|_| mono_now(), |fetched| fetched.at) - asked;
         let page = match fetched {
             Ok(fetched) => {
                 take_values(&self.catalogue.read(&fetched.page), &mut scrape);
@@ -237,8 +248,26 @@ impl Scraper {
                 None
             }
         };
-        self.answers.store(page.is_some(), Ordering::Relaxed);
+        match page {
+            Some(_) => self.failures.store(0, Ordering::Relaxed),
+            None => drop(self.failures.fetch_add(1, Ordering::Relaxed)),
+        }
         Got { scrape, page }
+    }
+
+    fn blank(&self, kind: ScrapeKind, asked: Nanos, unix_ns: i64) -> Scrape {
+        Scrape {
+            kind,
+            source: self.source.name.clone(),
+            stage: self.stage,
+            at_ns: asked - self.zero,
+            unix_ns,
+            duration_ns: Nanos::ZERO,
+            engine: None,
+            values: BTreeMap::new(),
+            error: None,
+            page: None,
+        }
     }
 
     /// Tells a scrape, with its page at the edges of a stage; false when nobody listens.
