@@ -31,8 +31,10 @@ fn shape(text: &str) -> String {
     let mut lines = Vec::new();
     let (mut of_client, mut of_oddity) = (false, false);
     for line in text.lines() {
-        // The opinion on the client goes up to the next empty line; single oddities begin with a dash.
-        of_client = (of_client && !line.is_empty()) || line.starts_with("client ");
+        // The opinion on the client, and on what held TTFT up, goes up to the next empty line; single oddities begin with a
+        // dash.
+        let begins = line.starts_with("client ") || line.starts_with("why TTFT ");
+        of_client = (of_client && !line.is_empty()) || begins;
         of_oddity = line.starts_with("- ") || (of_oddity && line.starts_with("  "));
         // So does how smoothly the stream ran, in words.
         if of_client || of_oddity || line.contains("fluidity") {
