@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use ttft_drive::Progress;
 use ttft_kernel::mono_now;
-use ttft_model::Nanos;
+use ttft_model::{Nanos, Stop};
 
 use crate::output;
 
@@ -16,6 +16,12 @@ pub(crate) struct Line {
     last: Nanos,
     start: Nanos,
     title: String,
+    /// When the stage ends.
+    stop: Stop,
+    /// Time of the stages after it, if that is known.
+    after: Option<Nanos>,
+    /// Nothing is sent until then.
+    rests_until: Option<Nanos>,
     drawn: bool,
 }
 
@@ -24,18 +30,40 @@ impl Line {
         let terminal = io::stderr().is_terminal();
         let every = if terminal { Nanos::from_millis(250) } else { Nanos::from_millis(10_000) };
         let now = mono_now();
-        Self { terminal, every, last: now, start: now, title: String::new(), drawn: false }
+        Self {
+            terminal,
+            every,
+            last: now,
+            start: now,
+            title: String::new(),
+            stop: Stop::default(),
+            after: None,
+            rests_until: None,
+            drawn: false,
+        }
     }
 
-    /// A new stage.
+    /// A new stage, or the warm-up.
     pub(crate) fn begin(&mut self, title: String) {
         self.clear();
         self.start = mono_now();
         self.last = self.start;
         self.title = title;
+        (self.stop, self.after, self.rests_until) = (Stop::default(), None, None);
         if !self.terminal {
             output::note(&self.title);
         }
+    }
+
+    /// When the stage that has begun ends, and how long those after it take, if that is known.
+    pub(crate) fn expect(&mut self, stop: Stop, after: Option<Nanos>) {
+        (self.stop, self.after) = (stop, after);
+    }
+
+    /// Nothing is sent until then.
+    pub(crate) fn settle(&mut self, title: String, until: Nanos) {
+        self.begin(title);
+        self.rests_until = Some(until);
     }
 
     /// Draws if it is time to.
@@ -45,16 +73,10 @@ impl Line {
             return;
         }
         self.last = now;
-        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        let (started, ok, failed) = (count(&progress.started), count(&progress.ok), count(&progress.failed));
-        let seconds = (now - self.start).as_secs_f64();
-        let rate = count(&progress.tokens) as f64 / seconds.max(0.001);
-        let failed_text = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-        let under_way = started.saturating_sub(ok + failed);
-        let line = format!(
-            "{}  {seconds:.0} s  {ok} ok{failed_text}, {under_way} under way, {rate:.0} tok/s",
-            self.title
-        );
+        let line = match self.rests_until {
+            Some(until) => format!("{}  {}", self.title, seconds((until - now).max(Nanos::ZERO))),
+            None => self.of_stage(now, progress),
+        };
         if self.terminal {
             let _ = write!(io::stderr().lock(), "\r\x1b[K{line}");
             self.drawn = true;
@@ -63,11 +85,52 @@ impl Line {
         }
     }
 
+    fn of_stage(&self, now: Nanos, progress: &Progress) -> String {
+        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let (started, ok, failed) = (count(&progress.started), count(&progress.ok), count(&progress.failed));
+        let elapsed = now - self.start;
+        let rate = count(&progress.tokens) as f64 / elapsed.as_secs_f64().max(0.001);
+        let failed_text = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+        let under_way = started.saturating_sub(ok + failed);
+        let of_time = self.stop.duration.map(|span| format!(" of {}", seconds(span.0))).unwrap_or_default();
+        let of_count = self.stop.requests.map(|n| format!(" of {n}")).unwrap_or_default();
+        let mut line = format!(
+            "{}  {}{of_time}  {ok}{of_count} ok{failed_text}, {under_way} under way, {rate:.0} tok/s",
+            self.title,
+            seconds(elapsed),
+        );
+        if let Some(left) = self.left(elapsed, ok + failed) {
+            line += &format!(", about {} left", seconds(left));
+        }
+        line
+    }
+
+    /// How long the whole run will take from now on, as far as that is known and worth a word.
+    fn left(&self, elapsed: Nanos, ended: u64) -> Option<Nanos> {
+        let by_time = self.stop.duration.map(|span| (span.0 - elapsed).max(Nanos::ZERO));
+        let by_count = self.stop.requests.filter(|_| ended > 0).map(|requests| {
+            let each = elapsed.0 as f64 / ended as f64;
+            Nanos((each * requests.saturating_sub(ended) as f64) as i64)
+        });
+        let of_stage = by_time.into_iter().chain(by_count).min()?;
+        Some(of_stage + self.after?)
+    }
+
     /// Takes the line away.
     pub(crate) fn clear(&mut self) {
         if self.drawn {
             let _ = write!(io::stderr().lock(), "\r\x1b[K");
             self.drawn = false;
         }
+    }
+}
+
+/// Seconds up to two minutes, then minutes and seconds, then hours and minutes.
+fn seconds(time: Nanos) -> String {
+    let seconds = time.0 / 1_000_000_000;
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        ..7_200 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3_600, seconds / 60 % 60),
     }
 }

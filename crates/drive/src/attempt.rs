@@ -4,22 +4,40 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use http::HeaderName;
 use tokio::sync::futures::Notified;
 use ttft_dialect::{Dialect, End, Options, Transcript};
 use ttft_kernel::mono_now;
-use ttft_model::{Doubt, ErrorClass, Failure, Nanos, Outcome, Record, Stamp, Timeouts, TokenSource};
+use ttft_model::{
+    Connections, Doubt, ErrorClass, Failure, Nanos, Outcome, Record, Stamp, Timeouts, TokenSource,
+};
 use ttft_wire::{Chunk, Connector, Pool, Request, Response, Sending, Target, WireError, send};
 
 use crate::deadline::{Deadline, Raced};
 
-/// Where a request goes and how its answer is read.
+/// How requests reach an endpoint and their answers are read.
 pub(crate) struct Lane {
     pub connector: Connector,
-    pub target: Target,
     pub dialect: Arc<Dialect>,
     pub timeouts: Timeouts,
-    /// The header that carries a request's id, and may come back with the answer.
-    pub id_header: http::HeaderName,
+    pub connections: Connections,
+    /// Carries each request's id.
+    pub id_header: HeaderName,
+    /// Idle connections that all users share.
+    pub pool: Rc<Pool>,
+}
+
+impl Lane {
+    pub(crate) fn new(
+        connector: Connector,
+        dialect: Arc<Dialect>,
+        timeouts: Timeouts,
+        connections: Connections,
+        id_header: HeaderName,
+    ) -> Self {
+        let pool = if connections == Connections::New { Pool::discarding() } else { Pool::keeping() };
+        Self { connector, dialect, timeouts, connections, id_header, pool }
+    }
 }
 
 /// How much of an answer is kept beside the record.
@@ -73,6 +91,7 @@ impl Extras {
 /// Sends `request` and reads its answer into `record`, whose ids and `scheduled` are set. Takes `started` itself.
 pub(crate) async fn attempt(
     lane: &Lane,
+    target: &Target,
     pool: &Rc<Pool>,
     request: &Request,
     mut cancelled: Pin<&mut Notified<'_>>,
@@ -88,7 +107,7 @@ pub(crate) async fn attempt(
     let mut deadline = Deadline::new(record.phases.started, lane.timeouts);
 
     let head = {
-        let sent = pin!(send(&lane.connector, pool, &lane.target, request, &mut sending));
+        let sent = pin!(send(&lane.connector, pool, target, request, &mut sending));
         deadline.race(cancelled.as_mut(), sent).await
     };
     let (end, at) = match head {
@@ -191,19 +210,13 @@ fn take_sending(record: &mut Record, sending: &Sending) {
     record.connection = sending.connection;
 }
 
-fn take_head(
-    record: &mut Record,
-    response: &Response,
-    id_header: &http::HeaderName,
-    transcript: &mut Transcript,
-) {
+fn take_head(record: &mut Record, response: &Response, id_header: &HeaderName, transcript: &mut Transcript) {
     let header = |name: &str| response.headers.get(name).and_then(|value| value.to_str().ok());
     record.status = Some(response.status);
     record.phases.headers = Some(response.head);
     (record.phases.sent_device, record.phases.acked) = response.transmit_stamps();
     record.id_echoed = header(id_header.as_str()).is_some_and(|echo| echo.parse() == Ok(record.id));
     record.retry_after_s = header("retry-after").and_then(|seconds| seconds.parse().ok());
-    record.upstream_head_ms = crate::told_by_proxy::upstream_head_ms(header);
     transcript.on_head(response.status, header("content-type"), header("content-encoding"));
 }
 

@@ -11,17 +11,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use http::HeaderName;
 use tokio::sync::{mpsc, oneshot};
 use ttft_dialect::Dialect;
 use ttft_kernel::mono_now;
-use ttft_model::{Load, Nanos, Plan, Resolve, Stage, StageWindow, Timeouts};
+use ttft_model::{Endpoint, Load, Nanos, Plan, Share, Stage, StageWindow, Timeouts};
 use ttft_wire::{ConnectOptions, Connector, Resolver, Target};
 
+use crate::Rate;
 use crate::attempt::Lane;
+use crate::budget::Account;
 use crate::edge::{AtEdge, Edge, Side};
 use crate::maker::RequestMaker;
 use crate::message::{Message, Progress, Rest, Stop};
-use crate::stage_job::StageJob;
+use crate::mix::{Mix, Part};
+use crate::stage_job::{Order, StageJob};
 use crate::worker::{Assignment, Done, WorkerParts, run_worker};
 
 /// Users of a warm-up whose stage is an open loop.
@@ -40,18 +44,38 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Job {
     /// The plan.
     pub plan: Plan,
-    /// The endpoint, parsed.
-    pub target: Target,
-    /// The dialect.
-    pub dialect: Arc<Dialect>,
-    /// One for each workload of the plan.
-    pub makers: Vec<Arc<RequestMaker>>,
-    /// How connections are made.
-    pub connect: ConnectOptions,
+    /// One for each endpoint of the plan, in its order.
+    pub routes: Vec<Route>,
+    /// All that its stages ask for, also those that are decided later.
+    pub asks: Vec<Ask>,
     /// Worker threads.
     pub workers: u32,
     /// Told of the edges of the warm-up and of each stage, if somebody wants to know.
     pub at_edge: Option<AtEdge>,
+}
+
+/// How an endpoint is reached.
+#[derive(Clone)]
+pub struct Route {
+    /// How its answers are read.
+    pub dialect: Arc<Dialect>,
+    /// How connections are made.
+    pub connect: ConnectOptions,
+}
+
+/// A workload asked of a model at an endpoint.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// Number of the endpoint.
+    pub endpoint: u32,
+    /// The model's name, as sent.
+    pub model: Option<String>,
+    /// Number of the workload.
+    pub workload: u32,
+    /// Where such requests go; the path may name the model.
+    pub target: Target,
+    /// What makes them.
+    pub maker: Arc<RequestMaker>,
 }
 
 /// A run under way.
@@ -71,7 +95,7 @@ impl Running {
     /// a run as a whole there is [`Stop`].
     pub fn end_stage(&self, stage: u32, rest: Rest, why: String) -> bool {
         let current = self.current.get();
-        let job = current.as_ref().filter(|job| job.index == stage && !job.warmup);
+        let job = current.as_ref().filter(|job| job.order.index == stage && !job.order.warmup);
         job.inspect(|job| job.end(rest, why)).is_some()
     }
 
@@ -121,6 +145,7 @@ pub fn start_directed(job: Job, stop: Stop) -> (Running, Director) {
         messages: sender,
         progress: progress.clone(),
         current: current.clone(),
+        account: Account::of(&job.plan.budget).map(Arc::new),
         stop: stop.clone(),
         job,
     };
@@ -135,6 +160,7 @@ struct Conductor {
     messages: Sender<Message>,
     progress: Arc<Progress>,
     current: Current,
+    account: Option<Arc<Account>>,
     stop: Stop,
 }
 
@@ -155,17 +181,22 @@ impl Conductor {
         let mut seen = Seen { realtime: true, wall_steps: 0 };
         let mut index = 0;
         while let Some(stage) = self.next(index) {
-            if index == 0
-                && self.job.plan.warmup > 0
-                && self.play(&crew, self.warm_up(&stage), &stage, &mut seen).is_none()
-            {
-                return self.broke(crew);
+            let warm_up = (index == 0 && self.job.plan.warmup > 0).then(|| self.warm_up(&stage));
+            let jobs = warm_up.into_iter().chain([self.stage_job(index, &stage)]).collect();
+            let jobs: Vec<StageJob> = match jobs {
+                Ok(jobs) => jobs,
+                Err(why) => return self.broke(crew, Some(why)),
+            };
+            if index > 0 {
+                self.settle(index);
             }
-            if self.stop.is_ending() {
-                break;
-            }
-            if self.play(&crew, self.stage_job(index, &stage), &stage, &mut seen).is_none() {
-                return self.broke(crew);
+            for job in jobs {
+                if self.stop.is_ending() {
+                    break;
+                }
+                if self.play(&crew, job, &stage, &mut seen).is_none() {
+                    return self.broke(crew, None);
+                }
             }
             index += 1;
         }
@@ -192,22 +223,38 @@ impl Conductor {
         None
     }
 
-    /// The others end too: by the stop if they run, by having nobody who assigns if they wait.
-    fn broke(&self, crew: Crew) {
+    /// Lets the server come to rest before the stage of that number.
+    fn settle(&self, next: u32) {
+        let until = mono_now() + self.job.plan.settle.0;
+        if self.job.plan.settle.0 > Nanos::ZERO && !self.stop.is_ending() {
+            self.tell(Message::Settling { next, until });
+        }
+        while !self.stop.is_ending() {
+            let left = until - mono_now();
+            if left <= Nanos::ZERO {
+                break;
+            }
+            std::thread::sleep(left.to_std().min(LOOK));
+        }
+    }
+
+    /// The run ends with an error: the one that is given, or that of the worker that is gone. The others end too: by the
+    /// stop if they run, by having nobody who assigns if they wait.
+    fn broke(&self, crew: Crew, why: Option<String>) {
         self.stop.at_once();
         drop(crew.assign);
         let ends: Vec<_> = crew.threads.into_iter().map(JoinHandle::join).collect();
-        let why = ends.into_iter().find_map(|end| match end {
+        let of_worker = ends.into_iter().find_map(|end| match end {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("it panicked".to_owned()),
         });
-        let why = why.unwrap_or_else(|| "it ended too early".to_owned());
-        self.tell(Message::Failed(format!("a worker could not go on: {why}")));
+        let of_worker = of_worker.unwrap_or_else(|| "it ended too early".to_owned());
+        self.tell(Message::Failed(why.unwrap_or(format!("a worker could not go on: {of_worker}"))));
     }
 
     fn at_edge(&self, job: &StageJob, side: Side) {
-        let stage = (!job.warmup).then_some(job.index);
+        let stage = (!job.order.warmup).then_some(job.order.index);
         let ok = self.progress.ok.load(Ordering::Relaxed);
         // Who gives up at once waits for nobody.
         if let Some(at_edge) = self.job.at_edge.as_ref().filter(|_| !self.stop.is_now()) {
@@ -220,46 +267,97 @@ impl Conductor {
         let _ = self.messages.send(news);
     }
 
-    /// The workload of a stage. A plan is checked before it is played: its workloads are there.
-    fn workload(&self, stage: &Stage) -> u32 {
-        self.job.plan.workload(&stage.mix[0].workload).map_or(0, |(number, _)| number)
+    /// The parts of a stage with their weights; an error names what nobody made ready.
+    fn parts(&self, index: u32, stage: &Stage) -> Result<Vec<(Part, f64)>, String> {
+        let plan = &self.job.plan;
+        let endpoint = plan.endpoint_number(stage);
+        let model = plan.model_of(stage);
+        let part = |share: &Share| {
+            let wanted = plan.workload(&share.workload).map(|(number, _)| number);
+            let ask = self.job.asks.iter().find(|ask| {
+                ask.endpoint == endpoint && ask.model.as_deref() == model && Some(ask.workload) == wanted
+            });
+            let Some(ask) = ask else {
+                let (stage, workload) = (&stage.name, &share.workload);
+                return Err(format!("stage {stage} asks for workload {workload}, which was not made ready"));
+            };
+            let (lane, target) = (endpoint as usize, ask.target.clone());
+            let maker = ask.maker.clone();
+            Ok((Part { lane, target, workload: ask.workload, stage: index, maker }, share.weight))
+        };
+        stage.mix.iter().map(part).collect()
     }
 
-    fn maker(&self, workload: u32, part: u64) -> Arc<RequestMaker> {
-        let makers = &self.job.makers;
-        Arc::new(makers[workload as usize % makers.len()].for_part(part))
-    }
-
-    fn warm_up(&self, first: &Stage) -> StageJob {
+    /// Few requests of all that the plan's stages ask for, or that the first one does where they are decided later. They
+    /// share no prefix with those that count.
+    fn warm_up(&self, first: &Stage) -> Result<StageJob, String> {
         let plan = &self.job.plan;
         let users = match first.load {
             Load::Closed { concurrency, .. } => concurrency,
             Load::Open { .. } | Load::Trace { .. } => OPEN_WARM_UP_USERS,
         };
-        let load = Load::closed(users.clamp(1, plan.warmup));
-        let requests = Some(u64::from(plan.warmup));
-        let workload = self.workload(first);
-        let maker = self.maker(workload, WARM_UP);
-        let stop = self.stop.clone();
-        StageJob::new(0, workload, true, load, maker, requests, None, plan.drain.0, plan.seed, stop)
+        let stages = if plan.stages.is_empty() { std::slice::from_ref(first) } else { &plan.stages };
+        let mut parts: Vec<Part> = Vec::new();
+        for (index, stage) in stages.iter().enumerate() {
+            for (part, _) in self.parts(index as u32, stage)? {
+                let is_known = |known: &Part| Arc::ptr_eq(&known.maker, &part.maker);
+                if !parts.iter().any(is_known) {
+                    parts.push(part);
+                }
+            }
+        }
+        let requests = u64::from(plan.warmup).max(parts.len() as u64);
+        for part in &mut parts {
+            part.maker = Arc::new(part.maker.for_part(WARM_UP));
+        }
+        Ok(StageJob::new(Order {
+            index: 0,
+            warmup: true,
+            load: Load::closed(users.clamp(1, requests as u32)),
+            rate: None,
+            mix: Mix::in_turn(parts),
+            requests: Some(requests),
+            duration: None,
+            drain: plan.drain.0,
+            seed: plan.seed,
+            account: self.account.clone(),
+            run: self.stop.clone(),
+        }))
     }
 
-    fn stage_job(&self, index: u32, stage: &Stage) -> StageJob {
+    fn stage_job(&self, index: u32, stage: &Stage) -> Result<StageJob, String> {
         let plan = &self.job.plan;
-        let duration = stage.stop.duration.map(|span| span.0);
-        let workload = self.workload(stage);
-        StageJob::new(
+        let mut parts = self.parts(index, stage)?;
+        for (part, _) in &mut parts {
+            part.maker = Arc::new(part.maker.for_part(u64::from(index)));
+        }
+        let seed = plan.seed.wrapping_add(u64::from(index));
+        Ok(StageJob::new(Order {
             index,
-            workload,
-            false,
-            stage.load.clone(),
-            self.maker(workload, u64::from(index)),
-            stage.stop.requests,
-            duration,
-            plan.drain.0,
-            plan.seed.wrapping_add(u64::from(index)),
-            self.stop.clone(),
-        )
+            warmup: false,
+            load: stage.load.clone(),
+            rate: Rate::of(&stage.load, &stage.stop),
+            mix: Mix::weighted(parts, seed),
+            requests: stage.stop.requests,
+            duration: stage.stop.duration.map(|span| span.0),
+            drain: plan.drain.0,
+            seed,
+            account: self.account.clone(),
+            run: self.stop.clone(),
+        }))
+    }
+
+    /// How the endpoint of that number is reached.
+    fn way(&self, number: usize) -> Way {
+        let job = &self.job;
+        let asked = job.asks.iter().find(|ask| ask.endpoint as usize == number);
+        // An endpoint that nothing is asked of has no lane that is used.
+        let none = HeaderName::from_static("x-request-id");
+        Way {
+            route: job.routes[number].clone(),
+            endpoint: job.plan.endpoints[number].clone(),
+            id_header: asked.map_or(none, |ask| ask.maker.id_header().clone()),
+        }
     }
 
     fn hire(&self) -> Crew {
@@ -268,19 +366,12 @@ impl Conductor {
         let count = job.workers.max(1);
         for index in 0..count {
             let (assign, stages) = mpsc::unbounded_channel();
-            let (connect, target) = (job.connect.clone(), job.target.clone());
-            let (dialect, timeouts): (_, Timeouts) = (job.dialect.clone(), job.plan.timeouts);
-            let id_header = job.makers[0].id_header().clone();
-            let resolve: Vec<Resolve> = job.plan.endpoint().resolve.clone();
+            let ways: Vec<Way> = (0..job.routes.len()).map(|number| self.way(number)).collect();
+            let timeouts = job.plan.timeouts;
             let parts = WorkerParts {
                 index,
                 count,
-                make_lane: Box::new(move || {
-                    let connector = Connector::new(connect, Resolver::new(&resolve), index, count);
-                    Lane { connector, target, dialect, timeouts, id_header }
-                }),
-                connections: job.plan.endpoint().connections,
-                streams_per_connection: job.plan.endpoint().streams_per_connection,
+                make_lanes: Box::new(move || lanes(ways, timeouts, index, count)),
                 realtime: job.plan.client.realtime,
                 save_streams: job.plan.client.save_streams,
                 seed: job.plan.seed,
@@ -314,10 +405,11 @@ impl Conductor {
         self.at_edge(&job, Side::Begin);
         let start = mono_now() + LEAD;
         *self.current.get() = Some(job.clone());
-        self.tell(if job.warmup {
+        self.tell(if job.order.warmup {
             Message::WarmUp { requests: job.requests }
         } else {
-            Message::StageBegan { stage: job.index, what: Box::new(stage.clone()), start }
+            let (stage, what) = (job.order.index, Box::new(stage.clone()));
+            Message::StageBegan { stage, what, start, reached: start + reaches_after(&job.order) }
         });
         let mut playing = Vec::new();
         for (go, is_done) in going {
@@ -332,24 +424,49 @@ impl Conductor {
         seen.wall_steps = dones.iter().map(|done| done.wall_steps).fold(seen.wall_steps, u32::max);
         let window = window(&job, start, &dones);
         self.at_edge(&job, Side::End);
-        if !job.warmup {
+        if !job.order.warmup {
             self.tell(Message::StageEnded(window));
         }
         Some(())
     }
 }
 
+/// When a stage is at the load that was asked, after its start. Where the rate changes all the time, that is never before
+/// the end of the change.
+fn reaches_after(order: &Order) -> Nanos {
+    match order.load {
+        Load::Closed { ramp_up, .. } => ramp_up.0,
+        Load::Open { .. } => order.rate.as_ref().map(Rate::changes_for).unwrap_or_default(),
+        Load::Trace { .. } => Nanos::ZERO,
+    }
+}
+
+/// What a worker needs to know of an endpoint.
+struct Way {
+    route: Route,
+    endpoint: Endpoint,
+    id_header: HeaderName,
+}
+
+/// A worker's lane to each endpoint. No two connections have the same number.
+fn lanes(ways: Vec<Way>, timeouts: Timeouts, worker: u32, workers: u32) -> Vec<Lane> {
+    let count = workers * ways.len() as u32;
+    let lane = |(at, way): (usize, Way)| {
+        let Way { route, endpoint, id_header } = way;
+        let resolver = Resolver::new(&endpoint.resolve);
+        let connector = Connector::new(route.connect, resolver, at as u32 * workers + worker, count);
+        Lane::new(connector, route.dialect, timeouts, endpoint.connections, id_header)
+    };
+    ways.into_iter().enumerate().map(lane).collect()
+}
+
 fn window(job: &StageJob, start: Nanos, dones: &[Done]) -> StageWindow {
     // A stage that is stopped at once may be over before it starts.
     let end = mono_now().max(start);
-    let ramp = match job.load {
-        Load::Closed { ramp_up, .. } => ramp_up.0,
-        Load::Open { .. } | Load::Trace { .. } => Nanos::ZERO,
-    };
     StageWindow {
-        stage: job.index,
+        stage: job.order.index,
         start,
-        reached: start + ramp,
+        reached: start + reaches_after(&job.order),
         dry: Some(job.dry().unwrap_or(end).clamp(start, end)),
         end: Some(end),
         worker_cpu_ns: dones.iter().map(|done| done.cpu.0).collect(),

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use ttft_kernel::mono_now;
 use ttft_model::{Load, Nanos};
 
-use crate::Arrivals;
+use crate::shelf::Shelf;
 use crate::stage_job::StageJob;
+use crate::think::Pauses;
 use crate::worker::{Prepared, Worker};
+use crate::{Arrivals, Rate};
 
 /// Most requests of a worker that are made before they are due, how long before at most, and when there is no time
 /// left to make another one first.
@@ -17,18 +19,24 @@ const AHEAD: usize = 32;
 const HORIZON: Nanos = Nanos::from_millis(100);
 const MARGIN: Nanos = Nanos::from_millis(1);
 
-/// Runs this worker's part of a stage that starts at `start`, until its last request has ended.
-pub(crate) async fn run_load(worker: &Rc<Worker>, job: &Arc<StageJob>, start: Nanos) {
-    let deadline = job.duration.map(|duration| start + duration);
-    match job.load {
-        Load::Closed { concurrency, ramp_up, .. } => {
-            for user in (0..concurrency).filter(|user| user % worker.count == worker.index) {
-                let begin = start + Nanos(ramp_up.0.0 / i64::from(concurrency.max(1)) * i64::from(user));
-                worker.spawn(closed_user(worker.clone(), job.clone(), begin, deadline));
+/// Runs this worker's part of a stage that starts at `start`, until its last request has ended. `shelf` holds the
+/// requests that its users take.
+pub(crate) async fn run_load(worker: &Rc<Worker>, job: &Arc<StageJob>, shelf: Shelf, start: Nanos) {
+    let deadline = job.order.duration.map(|duration| start + duration);
+    match job.order.load {
+        Load::Closed { concurrency, ramp_up, think_time } => {
+            let shelf = Rc::new(shelf);
+            for number in worker.users(concurrency) {
+                let wait = Nanos(ramp_up.0.0 / i64::from(concurrency.max(1)) * i64::from(number));
+                let pauses = Pauses::new(think_time, job.order.seed, number);
+                let user = User { shelf: shelf.clone(), begin: start + wait, deadline, pauses };
+                worker.spawn(user.run(worker.clone(), job.clone()));
             }
+            worker.spawn(shelf.fill(worker.clone(), job.clone()));
         }
-        Load::Open { rate, arrival, .. } => {
-            let offsets = Box::new(Arrivals::new(rate, arrival, job.seed));
+        Load::Open { arrival, .. } => {
+            let rate = job.order.rate.clone().unwrap_or(Rate::constant(0.0));
+            let offsets = Box::new(Arrivals::new(rate, arrival, job.order.seed));
             worker.spawn(OpenLoop { start, deadline, offsets }.run(worker.clone(), job.clone()));
         }
         Load::Trace { .. } => {
@@ -45,11 +53,11 @@ async fn finish(worker: &Worker, job: &StageJob, deadline: Option<Nanos>) {
     let give_up = async {
         let stopped = async {
             job.ending().await;
-            worker.alarm.until(mono_now() + job.drain).await;
+            worker.alarm.until(mono_now() + job.order.drain).await;
         };
         tokio::select! {
             () = stopped => {}
-            () = passed(worker, deadline.map(|deadline| deadline + job.drain)) => {}
+            () = passed(worker, deadline.map(|deadline| deadline + job.order.drain)) => {}
             () = job.now() => {}
         }
     };
@@ -73,34 +81,50 @@ async fn passed(worker: &Worker, at: Option<Nanos>) {
     }
 }
 
-/// One user: sends its next request when the last answer has ended.
-async fn closed_user(worker: Rc<Worker>, job: Arc<StageJob>, begin: Nanos, deadline: Option<Nanos>) {
-    let pool = worker.pool_for_user();
-    tokio::select! {
-        biased;
-        () = worker.alarm.until(begin) => {}
-        () = job.ending() => {}
-        () = passed(&worker, deadline) => {}
-    }
-    let mut scheduled = begin;
-    let mut failures = 0u32;
-    loop {
-        worker.gate.pass().await;
-        let now = mono_now();
-        let over = job.is_ending() || deadline.is_some_and(|deadline| now >= deadline);
-        let Some(number) = (!over).then(|| job.take()).flatten() else {
-            job.ran_dry(now);
-            return;
-        };
-        let ended = worker.request(&job, &pool, number, scheduled).await;
-        scheduled = ended.at;
-        failures = if ended.connected { 0 } else { failures + 1 };
-        if failures > 0 {
-            scheduled = scheduled + pause_after(failures);
-            tokio::select! {
-                () = worker.alarm.until(scheduled) => {}
-                () = job.ending() => {}
+/// One user: sends its next request when the last answer has ended, and it has thought.
+struct User {
+    shelf: Rc<Shelf>,
+    begin: Nanos,
+    deadline: Option<Nanos>,
+    pauses: Pauses,
+}
+
+impl User {
+    async fn run(mut self, worker: Rc<Worker>, job: Arc<StageJob>) {
+        let pools = worker.pools_for_user();
+        let mut scheduled = self.begin;
+        let mut failures = 0u32;
+        self.wait(&worker, &job, scheduled).await;
+        loop {
+            worker.gate.pass().await;
+            let now = mono_now();
+            let over = job.is_ending() || self.deadline.is_some_and(|deadline| now >= deadline);
+            let Some(prepared) = (!over).then(|| self.shelf.take(&worker, &job, scheduled)).flatten() else {
+                job.ran_dry(now);
+                break;
+            };
+            let Some(ended) = worker.send(&job, &pools, prepared).await else {
+                job.ran_dry(now);
+                break;
+            };
+            scheduled = ended.at + self.pauses.next().unwrap_or_default();
+            failures = if ended.connected { 0 } else { failures + 1 };
+            if failures > 0 {
+                scheduled = scheduled + pause_after(failures);
             }
+            if scheduled > ended.at {
+                self.wait(&worker, &job, scheduled).await;
+            }
+        }
+        self.shelf.leave();
+    }
+
+    /// Waits for that instant, or the end of the stage.
+    async fn wait(&self, worker: &Worker, job: &StageJob, at: Nanos) {
+        tokio::select! {
+            biased;
+            () = worker.alarm.until(self.deadline.map_or(at, |deadline| at.min(deadline))) => {}
+            () = job.ending() => {}
         }
     }
 }
@@ -121,7 +145,7 @@ struct OpenLoop {
 
 impl OpenLoop {
     async fn run(self, worker: Rc<Worker>, job: Arc<StageJob>) {
-        let pool = worker.pool_for_user();
+        let pools = Rc::new(worker.pools_for_user());
         let mut over = std::pin::pin!(passed(&worker, self.deadline));
         // Every worker walks the same sequence and sends its share of it.
         let (count, index) = (u64::from(worker.count), u64::from(worker.index));
@@ -173,13 +197,14 @@ impl OpenLoop {
                 },
                 None => None,
             };
-            let (one, job, pool) = (worker.clone(), job.clone(), pool.clone());
+            let (one, job, pools) = (worker.clone(), job.clone(), pools.clone());
             worker.spawn(async move {
                 one.gate.pass().await;
                 if job.is_ending() {
                     return;
                 }
-                one.send(&job, &pool, prepared).await;
+                // Refused by the budget, it has ended the run.
+                let _ = one.send(&job, &pools, prepared).await;
                 drop(place);
             });
         }

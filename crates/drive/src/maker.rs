@@ -136,6 +136,26 @@ impl RequestMaker {
         &self.id_header
     }
 
+    /// The same prompts, those of `workload`, for another model or endpoint.
+    pub fn for_model(
+        &self,
+        dialect: &Dialect,
+        endpoint: &Endpoint,
+        workload: &Workload,
+        key: Option<&str>,
+    ) -> Result<Self, MakeError> {
+        let model = endpoint.model.clone().unwrap_or_default();
+        let spec = RequestSpec { model, ..self.spec.clone() };
+        check(dialect, &spec, &self.prompts, workload.images)?;
+        Ok(Self {
+            headers: headers(dialect, endpoint, key)?,
+            id_header: header_name(&endpoint.request_id_header)?,
+            template: dialect.template(&spec),
+            spec,
+            ..self.clone()
+        })
+    }
+
     /// The trace that the requests follow.
     pub fn trace(&self) -> Option<&Arc<Trace>> {
         self.prompts.trace()

@@ -28,7 +28,18 @@ pub enum Message {
         what: Box<Stage>,
         /// When.
         start: Nanos,
+        /// When its load will be what was asked.
+        reached: Nanos,
     },
+    /// Nothing is sent until then, so that the last stage does not disturb the next.
+    Settling {
+        /// The next stage.
+        next: u32,
+        /// When it may begin.
+        until: Nanos,
+    },
+    /// A request was not sent since the run might have used up more than it may, for this reason; the run ends in order.
+    BudgetSpent(String),
     /// A stage is over.
     StageEnded(StageWindow),
     /// All is over; nothing follows.

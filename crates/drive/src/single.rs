@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Notify;
 use ttft_dialect::Dialect;
 use ttft_kernel::{mono_now, real_now};
-use ttft_model::{ErrorClass, Nanos, Record, Resolve, Timeouts};
+use ttft_model::{Connections, ErrorClass, Nanos, Record, Resolve, Timeouts};
 use ttft_wire::{ConnectOptions, Connector, Pool, Request, Resolver, Sending, Target, WireError, send};
 
 use crate::attempt::{BodyRead, Extras, Keep, Lane, attempt, blank};
@@ -50,14 +50,8 @@ pub fn single(
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     let singles = runtime.block_on(async {
         let connector = Connector::new(connect.clone(), Resolver::new(resolve), 0, 1);
-        let lane = Lane {
-            connector,
-            target: target.clone(),
-            dialect: dialect.clone(),
-            timeouts,
-            id_header: maker.id_header().clone(),
-        };
-        let pool = Pool::keeping();
+        let lane =
+            Lane::new(connector, dialect.clone(), timeouts, Connections::Reuse, maker.id_header().clone());
         let cancel = Notify::new();
         let mut random = SmallRng::seed_from_u64(real_now() as u64);
         let mut singles = Vec::new();
@@ -66,7 +60,8 @@ pub fn single(
             record.seq = number;
             let request = maker.make(dialect, number, record.id, &record.trace, &mut String::new());
             let cancelled = std::pin::pin!(cancel.notified());
-            let extras = attempt(&lane, &pool, &request, cancelled, Keep::Text, &mut record).await;
+            let extras =
+                attempt(&lane, target, &lane.pool, &request, cancelled, Keep::Text, &mut record).await;
             singles.push(Single::new(record, extras));
         }
         singles

@@ -6,30 +6,44 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
 use ttft_model::{Load, Nanos};
 
-use crate::RequestMaker;
+use crate::Rate;
+use crate::budget::Account;
 use crate::message::{Rest, Stop};
+use crate::mix::Mix;
 
-/// A stage under way, shared by all workers. The counters are touched once or twice a request.
+/// What a stage is to do.
 #[derive(Debug)]
-pub(crate) struct StageJob {
+pub(crate) struct Order {
+    /// Its number in the run.
     pub index: u32,
-    pub workload: u32,
     pub warmup: bool,
     pub load: Load,
-    pub maker: Arc<RequestMaker>,
+    /// The rate of an open loop.
+    pub rate: Option<Rate>,
+    pub mix: Mix,
     /// Requests to send; all that fit into the time when unlimited.
-    pub requests: u64,
+    pub requests: Option<u64>,
     /// No request starts later than this after the stage's start.
     pub duration: Option<Nanos>,
     /// How long requests under way may go on after that.
     pub drain: Nanos,
     pub seed: u64,
+    /// What all stages together may use up.
+    pub account: Option<Arc<Account>>,
+    /// The stop of the whole run.
+    pub run: Stop,
+}
+
+/// A stage under way, shared by all workers. The counters are touched once or twice a request.
+#[derive(Debug)]
+pub(crate) struct StageJob {
+    pub order: Order,
+    /// Requests to send, at most.
+    pub requests: u64,
     /// One for each request that an open loop may have in flight, over all workers.
     pub places: Option<Arc<Semaphore>>,
     /// When the requests of a trace are due, after the stage's start.
     pub due: Vec<Nanos>,
-    /// The stop of the whole run.
-    run: Stop,
     halted: AtomicBool,
     cancelled: AtomicBool,
     ended_early: OnceLock<String>,
@@ -41,43 +55,24 @@ pub(crate) struct StageJob {
 }
 
 impl StageJob {
-    #[expect(clippy::too_many_arguments, reason = "a plain constructor of the fields above")]
-    pub(crate) fn new(
-        index: u32,
-        workload: u32,
-        warmup: bool,
-        load: Load,
-        maker: Arc<RequestMaker>,
-        requests: Option<u64>,
-        duration: Option<Nanos>,
-        drain: Nanos,
-        seed: u64,
-        run: Stop,
-    ) -> Self {
-        let places = match load {
+    pub(crate) fn new(order: Order) -> Self {
+        let places = match order.load {
             Load::Open { max_in_flight: Some(limit), .. }
             | Load::Trace { max_in_flight: Some(limit), .. } => {
                 Some(Arc::new(Semaphore::new(limit.max(1) as usize)))
             }
             _ => None,
         };
-        let due = match (&load, maker.trace()) {
+        let trace = order.mix.parts().first().and_then(|part| part.maker.trace());
+        let due = match (&order.load, trace) {
             (Load::Trace { speed, smooth, .. }, Some(trace)) => trace.schedule(*speed, *smooth),
             _ => Vec::new(),
         };
         Self {
-            index,
-            workload,
-            warmup,
-            load,
-            maker,
-            requests: requests.unwrap_or(u64::MAX),
-            duration,
-            drain,
-            seed,
+            requests: order.requests.unwrap_or(u64::MAX),
+            order,
             places,
             due,
-            run,
             halted: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             ended_early: OnceLock::new(),
@@ -95,7 +90,7 @@ impl StageJob {
         let _ = self.ended_early.set(why);
         self.cancelled.fetch_or(rest == Rest::Cancel, Ordering::Release);
         self.halted.store(true, Ordering::Release);
-        self.run.tell();
+        self.order.run.tell();
     }
 
     /// Why it ended before its end.
@@ -105,23 +100,30 @@ impl StageJob {
 
     /// Whether no more requests may start: the stage was ended, or the run.
     pub(crate) fn is_ending(&self) -> bool {
-        self.halted.load(Ordering::Acquire) || self.run.is_ending()
+        self.halted.load(Ordering::Acquire) || self.order.run.is_ending()
     }
 
     /// Completes when no more requests may start.
     pub(crate) async fn ending(&self) {
-        self.run.wait(|_| self.is_ending()).await;
+        self.order.run.wait(|_| self.is_ending()).await;
     }
 
     /// Completes when requests under way must be given up.
     pub(crate) async fn now(&self) {
-        self.run.wait(|run| self.cancelled.load(Ordering::Acquire) || run.is_now()).await;
+        self.order.run.wait(|run| self.cancelled.load(Ordering::Acquire) || run.is_now()).await;
     }
 
     /// The next request's number, or `None` when all are given out.
     pub(crate) fn take(&self) -> Option<u64> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         (number < self.requests).then_some(number)
+    }
+
+    /// A number to make a request for ahead of time; `None` when the last ones are near, which whoever is free first is
+    /// to have.
+    pub(crate) fn take_ahead(&self, near: u64) -> Option<u64> {
+        let is_far = self.next.load(Ordering::Relaxed) < self.requests.saturating_sub(near);
+        is_far.then(|| self.take()).flatten()
     }
 
     /// Somebody found no more work at that instant.

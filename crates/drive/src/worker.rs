@@ -1,6 +1,7 @@
 //! A worker: one thread, one event loop, its own connections, timer and randomness.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,15 +14,17 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 use ttft_kernel::{mono_now, request_realtime, set_timer_slack, thread_cpu_now};
-use ttft_model::{Connections, Nanos, Outcome, Record, SaveStreams};
-use ttft_wire::{Pool, Request, open};
+use ttft_model::{Connections, HttpVersion, Load, Nanos, Outcome, Record, SaveStreams};
+use ttft_wire::{Pool, Request, Target, open};
 
 use crate::Single;
 use crate::alarm::Alarm;
 use crate::attempt::{Keep, Lane, attempt, blank};
+use crate::budget::Account;
 use crate::gate::Gate;
 use crate::load::run_load;
 use crate::message::{Message, Progress, Stop};
+use crate::shelf::Shelf;
 use crate::stage_job::StageJob;
 
 /// Records wait for company up to this many, and up to [`FLUSH_EVERY`].
@@ -51,9 +54,7 @@ pub(crate) struct Done {
 pub(crate) struct WorkerParts {
     pub index: u32,
     pub count: u32,
-    pub make_lane: Box<dyn FnOnce() -> Lane + Send>,
-    pub connections: Connections,
-    pub streams_per_connection: u32,
+    pub make_lanes: Box<dyn FnOnce() -> Vec<Lane> + Send>,
     pub realtime: bool,
     pub save_streams: Option<SaveStreams>,
     pub seed: u64,
@@ -69,19 +70,19 @@ pub(crate) struct Ended {
     pub connected: bool,
 }
 
+/// A pool for each endpoint.
+pub(crate) type Pools = Vec<Rc<Pool>>;
+
 /// A worker at work.
 pub(crate) struct Worker {
     pub index: u32,
     pub count: u32,
-    pub lane: Lane,
-    pub connections: Connections,
+    lanes: Vec<Lane>,
     pub alarm: Rc<Alarm>,
     pub stop: Stop,
     pub gate: Gate,
     /// Tells the requests under way to give up.
     pub cancel: Notify,
-    pool: Rc<Pool>,
-    streams_per_connection: u32,
     save_streams: Option<SaveStreams>,
     random: RefCell<SmallRng>,
     room: RefCell<String>,
@@ -122,17 +123,18 @@ pub(crate) fn run_worker(
         let worker = Rc::new(Worker::new(parts)?);
         tokio::task::spawn_local(flush_often(worker.clone()));
         while let Some(stage) = stages.recv().await {
-            worker.prepare(&stage.job).await;
+            let shelf = worker.prepare(&stage.job).await;
             // A conductor that is gone needs no answers.
             let _ = stage.ready.send(());
             let Ok(start) = stage.go.await else { break };
             let cpu_before = thread_cpu_now();
-            run_load(&worker, &stage.job, start).await;
+            run_load(&worker, &stage.job, shelf, start).await;
             worker.flush();
             if worker.panicked.get() {
                 return Err(io::Error::other("a request panicked"));
             }
-            let wall_steps = worker.lane.connector.wall_steps();
+            let steps = worker.lanes.iter().map(|lane| lane.connector.wall_steps());
+            let wall_steps = steps.max().unwrap_or_default();
             let _ = stage.done.send(Done { cpu: thread_cpu_now() - cpu_before, wall_steps, realtime });
         }
         Ok(())
@@ -157,6 +159,12 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Sets when the load shape wants it to start, if that was not known when it was made.
+    pub(crate) fn at(mut self, scheduled: Nanos) -> Self {
+        self.record.phases.scheduled = scheduled;
+        self
+    }
+
     /// When the load shape wants it to start.
     pub(crate) fn due(&self) -> Nanos {
         self.record.phases.scheduled
@@ -168,14 +176,11 @@ impl Worker {
         Ok(Self {
             index: parts.index,
             count: parts.count,
-            lane: (parts.make_lane)(),
-            connections: parts.connections,
+            lanes: (parts.make_lanes)(),
             alarm: Alarm::start()?,
             stop: parts.stop,
             gate: Gate::new(),
             cancel: Notify::new(),
-            pool: if parts.connections == Connections::New { Pool::discarding() } else { Pool::keeping() },
-            streams_per_connection: parts.streams_per_connection,
             save_streams: parts.save_streams,
             random: RefCell::new(SmallRng::seed_from_u64(parts.seed ^ u64::from(parts.index))),
             room: RefCell::default(),
@@ -188,88 +193,137 @@ impl Worker {
         })
     }
 
-    /// The pool that a user takes connections from: all share one, or each has its own.
-    pub(crate) fn pool_for_user(&self) -> Rc<Pool> {
-        if self.connections == Connections::PerUser { Pool::keeping() } else { self.pool.clone() }
+    /// The pools that a user takes connections from, one for each endpoint: all share one, or each has its own.
+    pub(crate) fn pools_for_user(&self) -> Pools {
+        let of = |lane: &Lane| match lane.connections {
+            Connections::PerUser => Pool::keeping(),
+            _ => lane.pool.clone(),
+        };
+        self.lanes.iter().map(of).collect()
     }
 
-    /// Opens the connections of a closed loop before it starts, so that no handshake hides in its first answers. A
-    /// ramp opens them as it goes: servers close what is idle for seconds.
-    async fn prepare(self: &Rc<Self>, job: &StageJob) {
-        let ttft_model::Load::Closed { concurrency, ramp_up, .. } = job.load else { return };
-        if self.connections != Connections::Reuse || ramp_up.0 > Nanos::from_millis(1_000) {
-            return;
+    /// The users of a closed loop that are this worker's.
+    pub(crate) fn users(&self, concurrency: u32) -> impl Iterator<Item = u32> + use<> {
+        (self.index..concurrency).step_by(self.count as usize)
+    }
+
+    /// Makes the first requests of a closed loop before it starts, and opens its connections.
+    async fn prepare(self: &Rc<Self>, job: &StageJob) -> Shelf {
+        let Load::Closed { concurrency, ramp_up, .. } = job.order.load else { return Shelf::new(0, 0) };
+        let mine = self.users(concurrency).count();
+        if ramp_up.0 <= Nanos::from_millis(1_000) {
+            self.connect(job, mine).await;
         }
-        let mine = (0..concurrency).filter(|user| user % self.count == self.index).count();
-        let missing = match self.lane.connector.http() {
-            ttft_model::HttpVersion::H1 => mine.saturating_sub(self.pool.idle()),
-            ttft_model::HttpVersion::H2 => {
-                mine.div_ceil(self.streams_per_connection.max(1) as usize).saturating_sub(self.pool.shared())
+        let shelf = Shelf::new(mine, concurrency);
+        shelf.stock(self, job);
+        shelf
+    }
+
+    /// Opens the connections of so many users, so that no handshake hides in their first answers. A long ramp opens them
+    /// as it goes: servers close what is idle for seconds.
+    async fn connect(self: &Rc<Self>, job: &StageJob, mine: usize) {
+        let mut targets: BTreeMap<usize, &Target> = BTreeMap::new();
+        for part in job.order.mix.parts() {
+            targets.entry(part.lane).or_insert(&part.target);
+        }
+        let each = mine.div_ceil(targets.len().max(1));
+        for (at, target) in targets {
+            let lane = &self.lanes[at];
+            if lane.connections != Connections::Reuse {
+                continue;
             }
-        };
-        tokio::select! {
-            () = self.open(missing) => {}
-            () = job.ending() => {}
+            let missing = match lane.connector.http() {
+                HttpVersion::H1 => each.saturating_sub(lane.pool.idle()),
+                HttpVersion::H2 => {
+                    let streams = lane.connector.streams_per_connection().max(1) as usize;
+                    each.div_ceil(streams).saturating_sub(lane.pool.shared())
+                }
+            };
+            tokio::select! {
+                () = self.open(at, target, missing) => {}
+                () = job.ending() => return,
+            }
         }
     }
 
     /// Opens connections, some at a time. A failure shows itself, with its reason, at the request that needs the
     /// connection.
-    async fn open(self: &Rc<Self>, count: usize) {
+    async fn open(self: &Rc<Self>, lane: usize, target: &Target, count: usize) {
         let mut opening = JoinSet::new();
         for _ in 0..count {
             if opening.len() == OPENING && !matches!(opening.join_next().await, Some(Ok(true))) {
                 return;
             }
-            let worker = self.clone();
+            let (worker, target) = (self.clone(), target.clone());
             opening.spawn_local(async move {
-                open(&worker.lane.connector, &worker.pool, &worker.lane.target).await.is_ok()
+                let lane = &worker.lanes[lane];
+                open(&lane.connector, &lane.pool, &target).await.is_ok()
             });
         }
         while let Some(Ok(true)) = opening.join_next().await {}
     }
 
-    /// Sends request number `number` of a stage and keeps its record. Returns when its answer ended.
-    pub(crate) async fn request(
-        &self,
-        job: &StageJob,
-        pool: &Rc<Pool>,
-        number: u64,
-        scheduled: Nanos,
-    ) -> Ended {
-        let prepared = self.make(job, number, scheduled);
-        self.send(job, pool, prepared).await
-    }
-
     /// Makes request number `number` of a stage, which takes longer the longer its prompt is.
     pub(crate) fn make(&self, job: &StageJob, number: u64, scheduled: Nanos) -> Prepared {
+        let part = job.order.mix.of(number);
         let mut record = blank(scheduled, &mut *self.random.borrow_mut());
-        record.stage = job.index;
-        record.workload = job.workload;
+        record.stage = part.stage;
+        record.workload = part.workload;
         record.worker = self.index;
         record.seq = number;
-        record.warmup = job.warmup;
-        let request =
-            job.maker.make(&self.lane.dialect, number, record.id, &record.trace, &mut self.room.borrow_mut());
+        record.warmup = job.order.warmup;
+        let dialect = &self.lanes[part.lane].dialect;
+        let room = &mut self.room.borrow_mut();
+        let request = part.maker.make(dialect, number, record.id, &record.trace, room);
         Prepared { record, request }
     }
 
-    /// Sends a request that is ready and keeps its record. Returns when its answer ended.
-    pub(crate) async fn send(&self, job: &StageJob, pool: &Rc<Pool>, prepared: Prepared) -> Ended {
+    /// Sends a request that is ready and keeps its record. Returns when its answer ended; nothing if the budget does not
+    /// hold it, which ends the run.
+    pub(crate) async fn send(&self, job: &StageJob, pools: &Pools, prepared: Prepared) -> Option<Ended> {
         let Prepared { mut record, request } = prepared;
+        let part = job.order.mix.of(record.seq);
+        let account = job.order.account.as_deref();
+        let reserve = match account {
+            Some(account) => {
+                let Some(reserve) = account.reserve(request.body.len() as u64, part.maker.max_tokens())
+                else {
+                    self.refuse(account);
+                    return None;
+                };
+                Some(reserve)
+            }
+            None => None,
+        };
         job.entered();
         self.progress.started.fetch_add(1, Ordering::Relaxed);
         let cancelled = std::pin::pin!(self.cancel.notified());
         let keep = if self.save_streams.is_some() { Keep::Bytes } else { Keep::Nothing };
-        let extras = attempt(&self.lane, pool, &request, cancelled, keep, &mut record).await;
+        let (lane, pool) = (&self.lanes[part.lane], &pools[part.lane]);
+        let extras = attempt(lane, &part.target, pool, &request, cancelled, keep, &mut record).await;
         job.left();
+        if let (Some(account), Some(reserve)) = (account, reserve) {
+            account.book(reserve, &record);
+        }
         if self.save_streams.is_some_and(|which| which.wants(&record)) {
-            // Nobody listens only when the whole program ends.
-            let _ = self.messages.send(Message::Stream(Box::new(Single::new(record.clone(), extras))));
+            self.tell(Message::Stream(Box::new(Single::new(record.clone(), extras))));
         }
         let ended = Ended { at: record.finished, connected: record.phases.connected.is_some() };
         self.keep(record);
-        ended
+        Some(ended)
+    }
+
+    /// The budget holds no more: the run ends in order.
+    fn refuse(&self, account: &Account) {
+        if let Some(why) = account.refusal() {
+            self.tell(Message::BudgetSpent(why));
+        }
+        self.stop.in_order();
+    }
+
+    fn tell(&self, news: Message) {
+        // Nobody listens only when the whole program ends.
+        let _ = self.messages.send(news);
     }
 
     fn keep(&self, record: Record) {
@@ -288,8 +342,7 @@ impl Worker {
     pub(crate) fn flush(&self) {
         if !self.outbox.borrow().is_empty() {
             let records = self.outbox.replace(Vec::with_capacity(BATCH));
-            // Nobody listens only when the whole program ends.
-            let _ = self.messages.send(Message::Records(records));
+            self.tell(Message::Records(records));
         }
     }
 
@@ -324,24 +377,22 @@ mod tests {
     use std::time::Duration;
 
     use ttft_dialect::Dialect;
-    use ttft_model::{HttpVersion, Span, Timeouts};
-    use ttft_wire::{ConnectOptions, Connector, Resolver, Target, TlsOptions, tls_config};
+    use ttft_model::{Span, Timeouts};
+    use ttft_wire::{ConnectOptions, Connector, Resolver, TlsOptions, tls_config};
 
     use super::*;
 
-    fn lane_to_nowhere() -> Lane {
+    fn lanes_to_nowhere() -> Vec<Lane> {
         let http = HttpVersion::H1;
         let tls = tls_config(&TlsOptions { insecure: true, ca: None, http }).unwrap();
         let options =
             ConnectOptions { tls, http, timeout: Duration::from_secs(1), streams_per_connection: 1 };
         let limit = Span(Nanos::from_millis(1_000));
-        Lane {
-            connector: Connector::new(options, Resolver::default(), 0, 1),
-            target: Target::parse("http://localhost:1/").unwrap(),
-            dialect: Dialect::builtin("openai-chat").unwrap(),
-            timeouts: Timeouts { connect: limit, first_token: limit, idle: limit, total: limit },
-            id_header: http::HeaderName::from_static("x-request-id"),
-        }
+        let dialect = Dialect::builtin("openai-chat").unwrap();
+        let connector = Connector::new(options, Resolver::default(), 0, 1);
+        let timeouts = Timeouts { connect: limit, first_token: limit, idle: limit, total: limit };
+        let id_header = http::HeaderName::from_static("x-request-id");
+        vec![Lane::new(connector, dialect, timeouts, Connections::Reuse, id_header)]
     }
 
     #[test]
@@ -353,9 +404,7 @@ mod tests {
             let parts = WorkerParts {
                 index: 0,
                 count: 1,
-                make_lane: Box::new(lane_to_nowhere),
-                connections: Connections::Reuse,
-                streams_per_connection: 1,
+                make_lanes: Box::new(lanes_to_nowhere),
                 realtime: false,
                 save_streams: None,
                 seed: 0,

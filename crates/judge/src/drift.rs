@@ -14,9 +14,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use ttft_model::{Load, Nanos};
 
 use crate::samples::Samples;
-use crate::say::ms;
 use crate::series::{Point, ranks};
-use crate::{Cause, Confidence, Finding, Level, StageSummary, quantile};
+use crate::{Finding, Level, StageSummary, quantile};
 
 /// Fewer requests show no change.
 const LEAST: usize = 30;
@@ -132,13 +131,7 @@ fn told(
     );
     let bent = [with.p50 / without.p50, with.p95 / without.p95].map(|ratio| (ratio - 1.0).abs());
     let level = if bent[0].max(bent[1]) > BENDS { Level::Warn } else { Level::Note };
-    let (cause, confidence) = match kind {
-        "cold_start" => (Cause::ColdStart, Confidence::High),
-        "slow_start" => (Cause::ColdStart, Confidence::Medium),
-        _ => (Cause::StartBurst, Confidence::Medium),
-    };
-    let finding = Finding::new(level, what).blames(cause, confidence);
-    finding.because(evidence).remedy(remedy).effect(json!({
+    Finding::new(level, what).because(evidence).remedy(remedy).effect(json!({
         "kind": kind,
         "stage": stage.name,
         "requests": first.len(),
@@ -170,7 +163,6 @@ fn drift(stage: &StageSummary, points: &[Point]) -> Option<Finding> {
         ms(median(&values)),
     );
     let finding = Finding::new(Level::Warn, what)
-        .blames(Cause::Drift, Confidence::High)
         .because(evidence)
         .remedy("the figures mix two states: look at what changed on the server, or measure again")
         .effect(json!({
@@ -280,6 +272,16 @@ fn figures(values: &[f64]) -> Few {
 
 fn median(values: &[f64]) -> f64 {
     figures(values).p50
+}
+
+/// Three figures and a unit that suits.
+fn ms(value: f64) -> String {
+    match value.abs() {
+        v if v < 10.0 => format!("{value:.2} ms"),
+        v if v < 100.0 => format!("{value:.1} ms"),
+        v if v < 10_000.0 => format!("{value:.0} ms"),
+        _ => format!("{:.1} s", value / 1e3),
+    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,8 @@
 
 pub mod check;
 mod client;
-mod contamination;
 #[cfg(test)]
 mod coverage;
-mod decompose;
-mod diagnose;
 mod distribution;
 mod drift;
 mod error;
@@ -24,16 +21,12 @@ mod golden;
 mod goodput;
 pub mod interval;
 mod knee;
-#[cfg(test)]
-mod made_up;
 pub mod metrics;
 mod phases;
 pub mod precision;
 pub mod quantile;
-mod reconcile;
 pub mod rosetta;
 mod samples;
-mod say;
 mod series;
 pub mod server;
 mod slo;
@@ -44,16 +37,14 @@ mod virtual_run;
 mod window;
 
 pub use client::{Client, Verdict};
-pub use decompose::{Decomposition, Part};
 pub use distribution::{Bound, Distribution, Interval, Intervals};
 pub use error::Error;
 pub use experience::Experience;
-pub use finding::{Cause, Confidence, Finding, Level};
+pub use finding::{Finding, Level};
 pub use fold::{RunFold, StageFold};
 pub use goodput::{Goodput, SloResult};
 pub use knee::{Axis, Knee, KneePoint};
 pub use phases::{Phase, phases};
-pub use reconcile::{Agreement, Gateway, Pair, PerRequest, Reconcile};
 pub use samples::Samples;
 pub use slo::{Comparison, Slo, Statistic, Subject};
 pub use stream::Stream;

@@ -62,8 +62,13 @@ impl Plan {
 
     /// The endpoint of a stage; the first one if it names none, or one that is not there.
     pub fn endpoint_of(&self, stage: &Stage) -> &Endpoint {
+        &self.endpoints[self.endpoint_number(stage) as usize]
+    }
+
+    /// The number of that endpoint.
+    pub fn endpoint_number(&self, stage: &Stage) -> u32 {
         let named = stage.endpoint.as_deref();
-        self.endpoints.iter().find(|e| Some(e.name.as_str()) == named).unwrap_or(self.endpoint())
+        self.endpoints.iter().position(|e| Some(e.name.as_str()) == named).unwrap_or(0) as u32
     }
 
     /// The model that a stage asks for.

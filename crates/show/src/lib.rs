@@ -12,7 +12,6 @@ mod findings;
 mod gallery;
 mod knee;
 mod number;
-mod reconcile;
 mod rosetta;
 mod stage;
 mod style;

@@ -243,6 +243,6 @@ fn plan_name<'a>(name: PlanName, r: &Record, info: &'a RequestsInfo) -> Option<&
     match name {
         PlanName::Stage => info.stages.get(r.stage as usize).map(String::as_str),
         PlanName::Workload => info.workloads.get(r.workload as usize).map(String::as_str),
-        PlanName::Model => info.model.as_deref(),
+        PlanName::Model => info.models.get(r.stage as usize)?.as_deref(),
     }
 }

@@ -25,8 +25,8 @@ pub struct RequestsInfo {
     pub stages: Vec<String>,
     /// Names of the plan's workloads.
     pub workloads: Vec<String>,
-    /// The model asked for.
-    pub model: Option<String>,
+    /// The model that each stage asks for.
+    pub models: Vec<Option<String>>,
 }
 
 const SCHEMA: &str = "ttft.schema";
@@ -36,7 +36,7 @@ const NAME: &str = "ttft.name";
 const VERSION: &str = "ttft.version";
 const STAGES: &str = "ttft.stages";
 const WORKLOADS: &str = "ttft.workloads";
-const MODEL: &str = "ttft.model";
+const MODELS: &str = "ttft.models";
 
 impl RequestsInfo {
     /// What a file of this run says.
@@ -49,14 +49,14 @@ impl RequestsInfo {
             version: run.version.clone(),
             stages: plan.stages.iter().map(|stage| stage.name.clone()).collect(),
             workloads: plan.workloads.iter().map(|workload| workload.name.clone()).collect(),
-            model: plan.endpoint().model.clone(),
+            models: plan.stages.iter().map(|stage| plan.model_of(stage).map(str::to_owned)).collect(),
         }
     }
 
     /// The file's schema with this as its metadata.
     pub(crate) fn schema(&self) -> Schema {
         let list = |names: &[String]| serde_json::Value::from(names).to_string();
-        let mut metadata = HashMap::from([
+        let metadata = HashMap::from([
             (SCHEMA.to_owned(), REQUESTS_SCHEMA.to_owned()),
             (ZERO_UNIX.to_owned(), self.zero_unix_ns.to_string()),
             (ZERO_MONOTONIC.to_owned(), self.zero_monotonic_ns.to_string()),
@@ -64,10 +64,8 @@ impl RequestsInfo {
             (VERSION.to_owned(), self.version.clone()),
             (STAGES.to_owned(), list(&self.stages)),
             (WORKLOADS.to_owned(), list(&self.workloads)),
+            (MODELS.to_owned(), serde_json::json!(self.models).to_string()),
         ]);
-        if let Some(model) = &self.model {
-            metadata.insert(MODEL.to_owned(), model.clone());
-        }
         let fields: Vec<Field> = COLUMNS.iter().map(crate::columns::Column::field).collect();
         Schema::new_with_metadata(fields, metadata)
     }
@@ -84,7 +82,7 @@ impl RequestsInfo {
             version: text(VERSION).unwrap_or_default(),
             stages: list(STAGES),
             workloads: list(WORKLOADS),
-            model: text(MODEL),
+            models: text(MODELS).and_then(|n| serde_json::from_str(&n).ok()).unwrap_or_default(),
         }
     }
 }
@@ -107,7 +105,7 @@ mod tests {
             version: "0.1.0".to_owned(),
             stages: vec!["c=1, warm".to_owned(), "c=\"8\"".to_owned()],
             workloads: vec![],
-            model: Some("m".to_owned()),
+            models: vec![Some("m".to_owned()), None],
         };
         assert_eq!(RequestsInfo::from_schema(&info.schema()), info);
         assert_eq!(named_schema(&info.schema()), Some(REQUESTS_SCHEMA));

@@ -82,6 +82,11 @@ impl Connector {
         self.options.http
     }
 
+    /// Streams that may share one of its HTTP/2 connections.
+    pub fn streams_per_connection(&self) -> u32 {
+        self.options.streams_per_connection
+    }
+
     /// Steps of the wall clock that this worker's sockets have seen.
     pub fn wall_steps(&self) -> u32 {
         self.wall.borrow().steps()

@@ -5,6 +5,7 @@ mod calibrate;
 mod facts;
 pub(crate) mod guide;
 pub(crate) mod play;
+mod ready;
 pub(crate) mod recorder;
 mod scrape;
 mod sources;

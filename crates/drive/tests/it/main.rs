@@ -8,5 +8,6 @@ mod edges;
 mod open;
 mod run;
 mod scripted;
+mod shapes;
 mod stops;
 mod timeouts;

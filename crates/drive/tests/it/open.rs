@@ -1,6 +1,6 @@
 //! Arrivals that wait for nobody.
 
-use ttft_drive::Arrivals;
+use ttft_drive::{Arrivals, Rate};
 use ttft_model::{Arrival, CachePolicy, Lengths, Load, Nanos, Outcome, Prompt, Record};
 
 use crate::run::{engine, ms, numbers, plan, play, stage};
@@ -15,7 +15,7 @@ fn requests_are_sent_on_schedule_by_any_count_of_workers() {
     let engine = engine(1.0, 0.0);
     for (arrival, workers) in [(Arrival::Constant, 1), (Arrival::Poisson, 3), (Arrival::Gamma(0.5), 2)] {
         let plan = plan(engine.addr(), vec![stage(open(400.0, arrival, None), Some(60), None)]);
-        let due: Vec<Nanos> = Arrivals::new(400.0, arrival, plan.seed).take(60).collect();
+        let due: Vec<Nanos> = Arrivals::new(Rate::constant(400.0), arrival, plan.seed).take(60).collect();
         let mut told = play(plan, workers);
         told.records.sort_by_key(|record| record.seq);
         assert_eq!(numbers(&told.records), (0..60).collect::<Vec<_>>());

@@ -1,12 +1,13 @@
 //! Plans for tests, and what came of them.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use ttft_dialect::Dialect;
-use ttft_drive::{Job, Message, RequestMaker, Running, Stop, start};
+use ttft_drive::{Ask, Job, Message, RequestMaker, Route, Running, Stop, start};
 use ttft_model::{
     ApiKey, Endpoint, Load, Nanos, Plan, Prompt, Record, Span, Stage, StageWindow, Timeouts, Workload,
 };
@@ -67,26 +68,45 @@ pub(crate) struct Told {
     /// `warm-up` and `stage N`, in order, and `records` where some came.
     pub news: Vec<String>,
     pub interrupted: bool,
+    /// Why the budget was spent.
+    pub spent: Option<String>,
 }
 
 pub(crate) fn begin(plan: Plan, workers: u32) -> Running {
     start(job(plan, workers), Stop::default())
 }
 
-/// All that is needed to play a plan.
+/// All that is needed to play a plan: every workload, of every model that an endpoint or a stage names, everywhere.
 pub(crate) fn job(plan: Plan, workers: u32) -> Job {
-    let dialect = Dialect::builtin(&plan.endpoint().dialect).unwrap();
-    let maker =
-        |workload| RequestMaker::new(&dialect, plan.endpoint(), workload, None, plan.seed, 1).unwrap();
-    let makers = plan.workloads.iter().map(|workload| Arc::new(maker(workload))).collect();
-    let connect = ConnectOptions {
-        tls: tls_config(&TlsOptions { insecure: true, ca: None, http: plan.endpoints[0].http }).unwrap(),
-        http: plan.endpoints[0].http,
-        timeout: plan.timeouts.connect.0.to_std(),
-        streams_per_connection: plan.endpoints[0].streams_per_connection,
+    let route = |endpoint: &Endpoint| Route {
+        dialect: Dialect::builtin(&endpoint.dialect).unwrap(),
+        connect: ConnectOptions {
+            tls: tls_config(&TlsOptions { insecure: true, ca: None, http: endpoint.http }).unwrap(),
+            http: endpoint.http,
+            timeout: plan.timeouts.connect.0.to_std(),
+            streams_per_connection: endpoint.streams_per_connection,
+        },
     };
-    let target = Target::parse(&plan.endpoint().url).unwrap();
-    Job { target, dialect, makers, connect, workers, plan, at_edge: None }
+    let routes: Vec<Route> = plan.endpoints.iter().map(route).collect();
+    let mut asks = Vec::new();
+    for (number, endpoint) in plan.endpoints.iter().enumerate() {
+        let named = plan.stages.iter().filter_map(|stage| stage.model.clone());
+        for model in named.chain(endpoint.model.clone()).collect::<BTreeSet<String>>() {
+            let endpoint = Endpoint { model: Some(model.clone()), ..endpoint.clone() };
+            for (workload, asked) in plan.workloads.iter().enumerate() {
+                let dialect = &routes[number].dialect;
+                let maker = RequestMaker::new(dialect, &endpoint, asked, None, plan.seed, 1).unwrap();
+                asks.push(Ask {
+                    endpoint: number as u32,
+                    model: Some(model.clone()),
+                    workload: workload as u32,
+                    target: Target::parse(&endpoint.url).unwrap(),
+                    maker: Arc::new(maker),
+                });
+            }
+        }
+    }
+    Job { routes, asks, workers, plan, at_edge: None }
 }
 
 /// Listens to a run until it is over.
@@ -101,6 +121,8 @@ pub(crate) fn finish(running: Running) -> Told {
             }
             Ok(Message::WarmUp { .. }) => told.news.push("warm-up".to_owned()),
             Ok(Message::StageBegan { stage, .. }) => told.news.push(format!("stage {stage}")),
+            Ok(Message::Settling { next, .. }) => told.news.push(format!("settling before {next}")),
+            Ok(Message::BudgetSpent(why)) => told.spent = Some(why),
             Ok(Message::StageEnded(window)) => told.windows.push(window),
             Ok(Message::Ended { interrupted, .. }) => {
                 told.interrupted = interrupted;

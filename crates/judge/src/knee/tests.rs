@@ -40,8 +40,7 @@ fn stage(name: String, load: Load) -> StageSummary {
         stream: crate::Stream::default(),
         client: Client::default(),
         server: crate::server::Server::default(),
-        reconcile: crate::Reconcile::default(),
-        decomposition: crate::Decomposition::default(),
+        reconcile: serde_json::Map::new(),
         windows: crate::Windows::default(),
     }
 }
@@ -62,7 +61,6 @@ fn draw(level: True, random: &mut StdRng) -> (StageSummary, Evidence) {
                 started: Nanos(i as i64),
                 ttft_ms: ttft.sample(random) * factor,
                 total_ms: total.sample(random),
-                output: None,
             }
         })
         .collect();
@@ -71,7 +69,7 @@ fn draw(level: True, random: &mut StdRng) -> (StageSummary, Evidence) {
     stage.latency_ms.insert("ttft".to_owned(), Distribution { n: level.n as u64, ..Distribution::default() });
     let noise: f64 = StandardNormal.sample(random);
     stage.throughput.requests_per_s = Some(level.rate * (1.0 + 0.3 * noise / (level.n as f64).sqrt()));
-    (stage, Evidence { ttft: samples, points, ..Evidence::default() })
+    (stage, Evidence { ttft: samples, points })
 }
 
 fn find_in(levels: &[True], random: &mut StdRng) -> Knee {

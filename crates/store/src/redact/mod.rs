@@ -30,16 +30,17 @@ pub fn header_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
 /// A plan without its secrets. Names of variables and files that hold keys stay.
 pub fn plan(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
-    let endpoint = &mut plan.endpoints[0];
-    endpoint.url = url(&endpoint.url).into_owned();
-    for header in &mut endpoint.headers {
-        header.value = header_value(&header.name, &header.value).into_owned();
-    }
-    if let ApiKey::Env(name) = &mut endpoint.api_key
-        && !name::is_variable(name)
-    {
-        // Somebody gave the key itself where its variable's name belongs.
-        REDACTED.clone_into(name);
+    for endpoint in &mut plan.endpoints {
+        endpoint.url = url(&endpoint.url).into_owned();
+        for header in &mut endpoint.headers {
+            header.value = header_value(&header.name, &header.value).into_owned();
+        }
+        if let ApiKey::Env(name) = &mut endpoint.api_key
+            && !name::is_variable(name)
+        {
+            // Somebody gave the key itself where its variable's name belongs.
+            REDACTED.clone_into(name);
+        }
     }
     for source in plan.sources.server.iter_mut().chain(&mut plan.sources.gpu) {
         *source = url(source).into_owned();

@@ -16,7 +16,12 @@ const SHORTEST: usize = 6;
 impl Secrets {
     /// The secrets that a plan holds.
     pub fn of(plan: &Plan) -> Self {
-        let mut secrets = Self::of_requests(plan.endpoint(), &plan.workloads);
+        let mut secrets = Self::default();
+        for secret in
+            plan.endpoints.iter().flat_map(|endpoint| Self::of_requests(endpoint, &plan.workloads).0)
+        {
+            secrets.add(&secret);
+        }
         for source in plan.sources.server.iter().chain(&plan.sources.gpu) {
             url::each_secret(source, &mut |secret| secrets.add_with_tail(secret, ':'));
         }

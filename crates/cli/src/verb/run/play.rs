@@ -1,20 +1,20 @@
 //! A plan into a run folder: everything is reached and made ready, played, and kept.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use ttft_drive::{Job, RequestMaker, Stop, start_directed};
-use ttft_kernel::{Anchor, cpu_count};
+use ttft_drive::{Ask, Job, Stop, start_directed};
+use ttft_kernel::Anchor;
 use ttft_model::{CachePolicy, Load, Nanos, Plan};
 use ttft_plan::dataset::{TimeUnit, Trace};
 use ttft_store::redact::Secrets;
 use ttft_store::{Place, RunFolder, StoreError};
 
 use super::guide::Guide;
+use super::ready::Ready;
 use super::recorder::{self, Ending};
-use super::{calibrate, facts, scrape, sources};
-use crate::endpoint::{Reached, check_open_files, reach};
-use crate::{model, output, signals, simulator};
+use super::{facts, scrape, sources};
+use crate::endpoint::check_open_files;
+use crate::{output, signals};
 
 /// Where run folders go unless `--out` names one.
 const RUNS: &str = "runs";
@@ -28,18 +28,9 @@ pub(crate) struct Played {
 
 /// Plays a plan, and what its guide adds to it, into a run folder.
 pub(crate) fn play(mut plan: Plan, out: Option<&Path>, guide: &mut dyn Guide) -> anyhow::Result<Played> {
-    let sim = simulator::start(&plan.endpoint().url, plan.seed)?;
-    let base = sim.as_ref().map(|sim| format!("http://{}", sim.addr()));
-    let reached = reach(plan.endpoint(), &plan.timeouts, base.as_deref())?;
-    model::choose(&reached, &mut plan.endpoints[0])?;
-    if sim.is_none() {
-        plan.endpoints[0].url.clone_from(&reached.url);
-    }
+    let ready = Ready::of(&mut plan)?;
     check_open_files(most_connections(&plan))?;
-
-    calibrate::calibrate(&mut plan, &reached, sim.is_some())?;
-    let makers = makers(&mut plan, &reached)?;
-    let mut job = job(&plan, &reached, makers, sim.is_some());
+    let workers = ready.workers(&plan);
     let anchor = Anchor::establish();
     let facts = facts::of_run(&plan, &anchor);
     let place = match out {
@@ -50,52 +41,25 @@ pub(crate) fn play(mut plan: Plan, out: Option<&Path>, guide: &mut dyn Guide) ->
         StoreError::NotEmpty { .. } => crate::usage(error),
         other => other.into(),
     })?;
-    if let Some(key) = &reached.key {
+    let mut secrets = Secrets::of(&plan);
+    for key in ready.keys() {
         folder.keep_out(key);
+        secrets.add(key);
     }
     let path = folder.path().to_owned();
-    announce(&plan, &job.makers[0], &path);
-    let watched = sources::watched(&plan.sources, plan.endpoint(), &reached)?;
+    announce(&plan, &ready.asks, &path);
+    let watched = sources::watched(&plan.sources, plan.endpoint(), ready.first())?;
     let (scraping, at_edge) = scrape::start(watched, Nanos(facts.zero_monotonic_ns))?;
-    job.at_edge = at_edge;
 
     let stop = Stop::default();
     signals::listen(stop.clone());
-    let (running, director) = start_directed(job, stop);
-    let mut secrets = Secrets::of(&plan);
-    secrets.add(reached.key.as_deref().unwrap_or_default());
+    let Ready { routes, asks, sims, .. } = ready;
+    let (running, director) = start_directed(Job { plan, routes, asks, workers, at_edge }, stop);
     let ending = recorder::record(&running, director, guide, folder, facts, &secrets, scraping)?;
     running.join();
     // The engine's own figures are its log's matter.
-    drop(sim);
+    drop(sims);
     Ok(Played { path, ending })
-}
-
-/// What makes the requests of each workload. Only their files know how long the longest answers may be.
-fn makers(plan: &mut Plan, reached: &Reached) -> anyhow::Result<Vec<Arc<RequestMaker>>> {
-    let (warm, seed) = (u64::from(plan.warmup), plan.seed);
-    let endpoint = plan.endpoint().clone();
-    let mut makers = Vec::new();
-    for workload in &mut plan.workloads {
-        let maker = reached.maker(&endpoint, workload, seed, warm)?;
-        workload.max_tokens = maker.max_tokens();
-        makers.push(Arc::new(maker));
-    }
-    Ok(makers)
-}
-
-fn job(plan: &Plan, reached: &Reached, makers: Vec<Arc<RequestMaker>>, beside_simulator: bool) -> Job {
-    // The simulated engine needs a core of its own to be on time.
-    let cores = cpu_count().saturating_sub(usize::from(beside_simulator)).max(1) as u32;
-    Job {
-        plan: plan.clone(),
-        target: reached.target.clone(),
-        dialect: reached.dialect.clone(),
-        makers,
-        connect: reached.connect.clone(),
-        workers: plan.client.workers.unwrap_or(cores).max(1),
-        at_edge: None,
-    }
 }
 
 /// Connections that may be open at once, as far as the plan tells.
@@ -110,23 +74,43 @@ fn most_connections(plan: &Plan) -> u64 {
 }
 
 /// What is about to happen, so that a wrong default is seen before the time is spent.
-fn announce(plan: &Plan, maker: &RequestMaker, folder: &Path) {
-    let workload = &plan.workloads[0];
-    let cache = match workload.cache {
-        CachePolicy::Cold => "cold",
-        CachePolicy::Warm => "warm",
-        CachePolicy::AsIs => "as it is",
-    };
-    output::note(&format!(
-        "{}  model {}, dialect {}, at most {} output tokens, prefix cache {cache}, {} warm-up requests",
-        ttft_show::escape(&ttft_store::redact::url(&plan.endpoint().url)),
-        ttft_show::escape(plan.endpoints[0].model.as_deref().unwrap_or("-")),
-        plan.endpoints[0].dialect,
-        workload.max_tokens,
-        plan.warmup,
-    ));
-    if let Some(trace) = maker.trace() {
-        announce_trace(trace, workload.cache);
+fn announce(plan: &Plan, asks: &[Ask], folder: &Path) {
+    for (number, endpoint) in plan.endpoints.iter().enumerate() {
+        let mut models: Vec<&str> = Vec::new();
+        for ask in asks.iter().filter(|ask| ask.endpoint as usize == number) {
+            let model = ask.model.as_deref().unwrap_or("-");
+            if !models.contains(&model) {
+                models.push(model);
+            }
+        }
+        if !models.is_empty() {
+            output::note(&format!(
+                "{}  {} {}, dialect {}",
+                ttft_show::escape(&ttft_store::redact::url(&endpoint.url)),
+                if models.len() == 1 { "model" } else { "models" },
+                ttft_show::escape(&models.join(", ")),
+                endpoint.dialect,
+            ));
+        }
+    }
+    for (number, workload) in plan.workloads.iter().enumerate() {
+        let Some(ask) = asks.iter().find(|ask| ask.workload as usize == number) else { continue };
+        let cache = match workload.cache {
+            CachePolicy::Cold => "cold",
+            CachePolicy::Warm => "warm",
+            CachePolicy::AsIs => "as it is",
+        };
+        let name = match plan.workloads.len() {
+            1 => String::new(),
+            _ => format!("workload {}: ", ttft_show::escape(&workload.name)),
+        };
+        output::note(&format!(
+            "{name}at most {} output tokens, prefix cache {cache}, {} warm-up requests",
+            workload.max_tokens, plan.warmup,
+        ));
+        if let Some(trace) = ask.maker.trace() {
+            announce_trace(trace, workload.cache);
+        }
     }
     output::note(&format!("results go to {}", folder.display()));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ttft_drive::{Director, Message, Running};
 use ttft_kernel::mono_now;
-use ttft_model::{Load, Nanos, Record, Run, Stage, StageWindow};
+use ttft_model::{Load, Nanos, Plan, Record, Run, Stage, StageWindow};
 use ttft_store::redact::Secrets;
 use ttft_store::{Appended, RunFolder, StoreError};
 
@@ -25,6 +25,8 @@ const LISTEN: Duration = Duration::from_millis(100);
 pub(crate) enum Ending {
     /// As planned.
     Planned,
+    /// The budget held no more requests, which is an end as planned too.
+    Budget,
     /// By a signal.
     Signal,
     /// There was no point in going on: the disk was full, or nothing could be reached.
@@ -53,6 +55,7 @@ pub(super) fn record(
         warm_up: WarmUp::default(),
         line: Line::new(),
         flushed: mono_now(),
+        is_spent: false,
     };
     recorder.listen()
 }
@@ -71,6 +74,8 @@ struct Recorder<'a> {
     streams: Streams<'a>,
     line: Line,
     flushed: Nanos,
+    /// The budget is spent.
+    is_spent: bool,
 }
 
 impl Recorder<'_> {
@@ -138,8 +143,18 @@ impl Recorder<'_> {
             }
             Message::Stream(single) => self.streams.keep(&single),
             Message::WarmUp { requests } => self.line.begin(format!("warm-up, {requests} requests")),
-            Message::StageBegan { stage, what, start } => {
-                self.begin(stage, *what, start);
+            Message::Settling { next, until } => {
+                let (next, all) = (next as usize + 1, self.run.plan.stages.len().max(next as usize + 1));
+                self.line.settle(format!("settling before stage {next}/{all}"), until);
+            }
+            Message::BudgetSpent(why) => {
+                self.line.clear();
+                output::note(&format!("stopping: {why}"));
+                self.is_spent = true;
+                self.run.stopped_by.get_or_insert(why);
+            }
+            Message::StageBegan { stage, what, start, reached } => {
+                self.begin(stage, *what, start, reached);
                 if let Some(reason) = self.warm_up.take_hopeless() {
                     self.stop("--warmup 0 goes on regardless", &reason);
                 }
@@ -155,6 +170,7 @@ impl Recorder<'_> {
                 self.run.interrupted = interrupted;
                 let ending = match (interrupted, &self.run.stopped_by) {
                     (false, _) => Ending::Planned,
+                    (true, Some(_)) if self.is_spent => Ending::Budget,
                     (true, Some(_)) => Ending::Trouble,
                     (true, None) => Ending::Signal,
                 };
@@ -195,19 +211,17 @@ impl Recorder<'_> {
         }
     }
 
-    fn begin(&mut self, stage: u32, what: Stage, start: Nanos) {
-        let (ramp, title) = match what.load {
-            Load::Closed { concurrency, ramp_up, .. } => (ramp_up.0, format!("concurrency {concurrency}")),
-            Load::Open { rate, .. } => (Nanos::ZERO, format!("{rate} requests/s")),
-            Load::Trace { speed, .. } => (Nanos::ZERO, format!("trace at speed {speed}")),
-        };
-        if stage as usize >= self.run.plan.stages.len() {
+    fn begin(&mut self, stage: u32, what: Stage, start: Nanos, reached: Nanos) {
+        let number = stage as usize + 1;
+        if number > self.run.plan.stages.len() {
             self.run.plan.stages.push(what);
         }
+        let stages = &self.run.plan.stages;
+        let left = if self.director.is_none() { work_of(&self.run.plan, number) } else { None };
+        self.line.begin(format!("stage {number}/{}: {}", stages.len(), title(&stages[number - 1])));
+        self.line.expect(stages[number - 1].stop, left);
         self.current = Some(stage);
-        let number = stage + 1;
-        self.line.begin(format!("stage {number}/{}: {title}", self.run.plan.stages.len()));
-        let window = StageWindow { stage, start, reached: start + ramp, ..StageWindow::default() };
+        let window = StageWindow { stage, start, reached, ..StageWindow::default() };
         let window = self.on_axis(window);
         self.run.stages.push(window);
         self.write_facts();
@@ -259,4 +273,25 @@ impl Recorder<'_> {
             self.run.stopped_by = Some(reason);
         }
     }
+}
+
+/// A stage in a few words.
+fn title(stage: &Stage) -> String {
+    let load = match &stage.load {
+        Load::Closed { concurrency, .. } => format!("concurrency {concurrency}"),
+        Load::Open { rate, rate_to: Some(to), .. } => format!("{rate} to {to} requests/s"),
+        Load::Open { rate, .. } => format!("{rate} requests/s"),
+        Load::Trace { speed, .. } => format!("trace at speed {speed}"),
+    };
+    let asked = [stage.endpoint.as_deref(), stage.model.as_deref()];
+    let asked: Vec<_> = asked.into_iter().flatten().map(ttft_show::escape).collect();
+    if asked.is_empty() { load } else { format!("{load}, {}", asked.join(" ")) }
+}
+
+/// How long the stages after the first `played` take, pauses included; nothing if one of them has no set time.
+fn work_of(plan: &Plan, played: usize) -> Option<Nanos> {
+    plan.stages.iter().skip(played).try_fold(Nanos::ZERO, |sum, stage| {
+        let time = stage.stop.duration.filter(|_| stage.stop.requests.is_none())?;
+        Some(sum + time.0 + plan.settle.0)
+    })
 }
