@@ -16,6 +16,7 @@ mod load;
 mod metrics;
 mod raw_server;
 mod reach;
+mod recordings;
 mod report_as;
 mod run;
 mod scrape;
