@@ -53,6 +53,8 @@ pub(crate) enum Frame<'a> {
     Event { event: &'a [u8], data: &'a [u8] },
     /// A field that the framing does not know.
     Field { name: &'a [u8], value: &'a [u8] },
+    /// A line that is no part of any event, but may be JSON.
+    Stray { line: &'a [u8] },
     /// A comment.
     Comment,
     /// The framing itself says that the answer failed.
@@ -221,6 +223,7 @@ pub(crate) mod collect {
                 Frame::Event { event: b"", data } => text(data),
                 Frame::Event { event, data } => format!("{}|{}", text(event), text(data)),
                 Frame::Field { name, value } => format!("field {}={}", text(name), text(value)),
+                Frame::Stray { line } => format!("stray {}", text(line)),
                 Frame::Comment => "comment".to_owned(),
                 Frame::Failure { code, message, data } => {
                     format!("failure {} {} {}", text(code), text(message), text(data))

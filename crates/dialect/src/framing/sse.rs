@@ -1,4 +1,5 @@
-//! Server-sent events to the letter of the WHATWG rules, except that unknown fields are handed on.
+//! Server-sent events to the letter of the WHATWG rules, except that unknown fields are handed on, and lines that look
+//! like bare JSON: some gateways write their error so into a stream that broke.
 //!
 //! An event whose bytes lie in one push is handed on in place; only what is cut over pushes, or spread over several
 //! `data` lines, is copied. `id` and `retry` are understood and not needed: nothing is ever reconnected here.
@@ -95,7 +96,9 @@ impl Sse {
             (b"data" | b"event" | b"id" | b"retry", _) => None,
             field => Some(field).filter(|_| cut),
         };
-        let unfinished = Unfinished { event: &self.event, data: &self.data, field };
+        let stray = !self.has_data && self.line.first() == Some(&b'{');
+        let data = if stray { &self.line } else { &self.data };
+        let unfinished = Unfinished { event: &self.event, data, field: field.filter(|_| !stray) };
         (self.has_data || cut || !self.event.is_empty()).then_some(Rest::Dropped(unfinished))
     }
 
@@ -143,6 +146,7 @@ impl Sse {
             (b"data", value) => self.add_data(value, open),
             (b"event", value) => open.event = Some(value),
             (b"id" | b"retry", _) => {}
+            _ if line[0] == b'{' => sink.frame(Frame::Stray { line }),
             (name, value) => sink.frame(Frame::Field { name, value }),
         }
     }
@@ -247,6 +251,7 @@ mod tests {
         check(b"data: a\n\ndata: {\"x", &["a", "dropped {\"x"]);
         check(b"event: e\ndata: x\n", &["dropped e|x"]);
         check(b"data: x\nerror: y", &["dropped x error=y"]);
+        check(b"{\"error\":1}\n{\"a\":", &["stray {\"error\":1}", "dropped {\"a\":"]);
         check(b"data: a\n\n: ping", &["a"]);
     }
 

@@ -51,6 +51,11 @@ impl Sink for Body {
                     self.values(value, Text::Error);
                 }
             }
+            Frame::Stray { line } => {
+                if !self.only_error(b"", line) {
+                    self.reader.answer.facts.malformed_events += 1;
+                }
+            }
             Frame::Failure { code, message, data } => {
                 self.count(data);
                 let failure = self.failure(code, message, data);

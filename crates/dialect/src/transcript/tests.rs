@@ -186,6 +186,15 @@ fn errors_where_nothing_is_read_any_more() {
         let (answer, _) = chat(&[HI, STOP, DONE, end, "\n\n"]);
         assert_eq!(answer.failure, in_stream("5", "m"), "behind the terminator: {end}");
     }
+    let bare = "{\"error\":{\"code\":5,\"message\":\"m\"}}";
+    for reads in [
+        [HI, bare, "\n", DONE],
+        [HI, STOP, DONE, bare],
+        [HI, STOP, bare, "\n"],
+        [": c\n\n", bare, "\n\n", ""],
+    ] {
+        assert_eq!(chat(&reads).0.failure, in_stream("5", "m"), "{reads:?}");
+    }
     let late =
         "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":{\"completion_tokens\":9}}\n\n";
     let (answer, texts) = chat(&[HI, STOP, DONE, late]);
