@@ -217,6 +217,7 @@ fn take_head(record: &mut Record, response: &Response, id_header: &HeaderName, t
     (record.phases.sent_device, record.phases.acked) = response.transmit_stamps();
     record.id_echoed = header(id_header.as_str()).is_some_and(|echo| echo.parse() == Ok(record.id));
     record.retry_after_s = header("retry-after").and_then(|seconds| seconds.parse().ok());
+    record.upstream_head_ms = crate::told_by_proxy::upstream_head_ms(header);
     transcript.on_head(response.status, header("content-type"), header("content-encoding"));
 }
 

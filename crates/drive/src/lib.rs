@@ -25,6 +25,7 @@ mod shelf;
 mod single;
 mod stage_job;
 mod think;
+mod told_by_proxy;
 mod worker;
 
 pub use arrivals::Arrivals;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use ttft_model::{Doubt, ErrorClass, Load, Nanos, Record, StageWindow};
 
 use crate::samples::Samples;
+use crate::say::ms;
 use crate::{Distribution, Stream, metrics};
 
 /// How far the client can be trusted.
@@ -323,17 +324,6 @@ fn errors(n: u64, sent: u64) -> Opinion {
 fn steps(n: u64) -> Opinion {
     let text = format!("the wall clock stepped during {n} requests; their stamps are this process's own");
     (n > 0).then_some((Verdict::Suspect, text))
-}
-
-/// Three figures and a unit that suits.
-fn ms(value: f64) -> String {
-    match value.abs() {
-        v if v < 1.0 => format!("{:.0} µs", value * 1e3),
-        v if v < 10.0 => format!("{value:.2} ms"),
-        v if v < 100.0 => format!("{value:.1} ms"),
-        v if v < 10_000.0 => format!("{value:.0} ms"),
-        _ => format!("{:.1} s", value / 1e3),
-    }
 }
 
 fn of_first_tokens(share: f64) -> String {

@@ -14,6 +14,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use ttft_model::{Load, Nanos};
 
 use crate::samples::Samples;
+use crate::say::ms;
 use crate::series::{Point, ranks};
 use crate::{Finding, Level, StageSummary, quantile};
 
@@ -272,16 +273,6 @@ fn figures(values: &[f64]) -> Few {
 
 fn median(values: &[f64]) -> f64 {
     figures(values).p50
-}
-
-/// Three figures and a unit that suits.
-fn ms(value: f64) -> String {
-    match value.abs() {
-        v if v < 10.0 => format!("{value:.2} ms"),
-        v if v < 100.0 => format!("{value:.1} ms"),
-        v if v < 10_000.0 => format!("{value:.0} ms"),
-        _ => format!("{:.1} s", value / 1e3),
-    }
 }
 
 #[cfg(test)]

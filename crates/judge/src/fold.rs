@@ -5,19 +5,21 @@ use std::collections::{BTreeMap, HashMap};
 use ttft_model::{ErrorClass, Nanos, Outcome, Plan, Record, Run, Stage, StageWindow, TokenSource, Workload};
 
 use crate::client::{ClientFold, Context};
+use crate::decompose::Decomposition;
 use crate::distribution::Independence;
 use crate::experience::{Deadlines, ExperienceFold};
 use crate::goodput::GoodFold;
 use crate::knee::Evidence;
 use crate::metrics::{GAP_METRICS, METRICS};
+use crate::reconcile::{Ours, Reconcile};
 use crate::series::Series;
-use crate::server::{Server, SourceStage};
+use crate::server::{Server, SourceStage, View};
 use crate::stream::StreamFold;
 use crate::summary::{
     FailureGroup, Requests, StageSummary, Summary, Throughput, TokenCounts, Tokens, WindowChoice, Windows,
 };
 use crate::window::Flow;
-use crate::{Distribution, Error, Samples, Slo, drift, knee, metrics};
+use crate::{Distribution, Error, Samples, Slo, drift, knee, metrics, reconcile};
 
 /// Different messages remembered for each class of error; more are counted but not told apart.
 const MESSAGES: usize = 64;
@@ -51,9 +53,15 @@ impl<'a> RunFold<'a> {
         let numbers: Vec<u32> = self.stages.iter().map(|stage| stage.window.stage).collect();
         let (mut stages, evidence): (Vec<_>, Vec<_>) =
             self.stages.into_iter().map(StageFold::finish_with_evidence).unzip();
-        for (number, stage) in numbers.iter().zip(&mut stages) {
-            stage.server = Server::of(sources.iter().filter(|source| source.stage == *number));
+        let of = |number: u32| sources.iter().filter(move |source| source.stage == number);
+        let views: Vec<View> = numbers.iter().map(|number| View::of(of(*number))).collect();
+        for (i, stage) in stages.iter_mut().enumerate() {
+            let (ours, view) = (&evidence[i].ours, &views[i]);
+            stage.server = Server::of(of(numbers[i]));
+            stage.reconcile = reconcile::put_together(ours, view);
+            stage.decomposition = Decomposition::of(ours, view, &stage.reconcile);
         }
+        reconcile::judge(&mut stages, &evidence, &views);
         let mut summary = Summary::new(self.run, stages);
         summary.knee = knee::find(&summary.stages, &evidence);
         let found = summary.stages.iter().zip(&evidence).filter_map(|(s, e)| drift::find(s, &e.points));
@@ -84,6 +92,7 @@ pub struct StageFold<'a> {
     inside: Latencies,
     outside: Latencies,
     client: ClientFold,
+    ours: Ours,
 }
 
 /// What ok requests of one kind measured.
@@ -142,6 +151,7 @@ impl<'a> StageFold<'a> {
             inside: Latencies::default(),
             outside: Latencies::default(),
             client: ClientFold::default(),
+            ours: Ours::default(),
             deadlines: Deadlines::of(&slos),
             slos,
         }))
@@ -161,6 +171,7 @@ impl<'a> StageFold<'a> {
         self.good_steady.push(r, &self.slos, &self.steady);
         self.good_whole.push(r, &self.slos, &self.whole);
         self.client.push(r, inside);
+        self.ours.push(r);
         if let Some(failure) = r.failure().filter(|_| r.outcome().is_failure()) {
             self.failures.entry(failure.class).or_default().push(r.status, &failure.message);
         }
@@ -197,7 +208,8 @@ impl<'a> StageFold<'a> {
         let experience = latencies.experience.finish(&self.deadlines);
         let ttft = METRICS.iter().position(|metric| metric.name == "ttft");
         let ttft = ttft.and_then(|at| latencies.metrics.get(at)).cloned().unwrap_or_default();
-        let evidence = Evidence { ttft, points: std::mem::take(&mut latencies.series).finish() };
+        let evidence =
+            Evidence { ttft, points: std::mem::take(&mut latencies.series).finish(), ours: self.ours };
         let median = |metric: &str| latency_ms.get(metric).and_then(|d| d.p50);
         let throughput = Throughput {
             requests_per_s: figures.requests_per_s,
@@ -235,7 +247,8 @@ impl<'a> StageFold<'a> {
             stream,
             client,
             server: Server::default(),
-            reconcile: serde_json::Map::new(),
+            reconcile: Reconcile::default(),
+            decomposition: Decomposition::default(),
             windows,
         };
         summary.goodput = good.finish(&self.slos, &summary, window_s);
@@ -411,4 +424,4 @@ impl Failures {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,11 +1,15 @@
 //! What the server's own pages said over one stage: what reconciliation and diagnosis rest on.
 
+mod view;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ttft_model::Nanos;
 use ttft_sources::{Measured, Reading};
+
+pub(crate) use view::{Times, View};
 
 /// What one scraped source told over one stage.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use ttft_model::{CachePolicy, ErrorClass, Load, Run, StampSource};
 
+use crate::decompose::Decomposition;
+use crate::reconcile::Reconcile;
 use crate::server::Server;
 use crate::{Client, Distribution, Experience, Finding, Goodput, Knee, Stream, WindowFigures};
 
@@ -164,9 +165,12 @@ pub struct StageSummary {
     /// The server's own figures over the stage.
     #[serde(default)]
     pub server: Server,
-    /// The client's figures against the server's; filled likewise.
+    /// The client's TTFT against the server's.
     #[serde(default)]
-    pub reconcile: Map<String, Value>,
+    pub reconcile: Reconcile,
+    /// The mean TTFT in parts that add up to it.
+    #[serde(default)]
+    pub decomposition: Decomposition,
     /// Rates over both windows.
     pub windows: Windows,
 }

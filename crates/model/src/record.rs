@@ -181,6 +181,8 @@ pub struct Record {
     pub id_echoed: bool,
     /// `retry-after` in seconds, when the server asked for it.
     pub retry_after_s: Option<f64>,
+    /// From a proxy's sending of the request to its upstream's response head, as its response headers tell.
+    pub upstream_head_ms: Option<f64>,
     /// Doubts.
     pub doubt: Doubt,
 }

@@ -308,6 +308,7 @@ pub(crate) static COLUMNS: &[Column] = &[
     tcp!("first_token_out_of_order", tcp_first, out_of_order),
     flag!("id_echoed", id_echoed),
     optional("retry_after_s", Cell::Float(|r| r.retry_after_s, |r, s| r.retry_after_s = Some(s))),
+    optional("upstream_head_ms", Cell::Float(|r| r.upstream_head_ms, |r, ms| r.upstream_head_ms = Some(ms))),
     text!("finish_reason", answer.finish_reason),
     text!("response_id", answer.response_id),
     text!("served_model", answer.model),

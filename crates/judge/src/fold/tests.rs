@@ -8,12 +8,12 @@ use ttft_model::{
 use super::*;
 use crate::Verdict;
 
-fn at(ms: i64) -> Nanos {
+pub(crate) fn at(ms: i64) -> Nanos {
     Nanos::from_millis(ms)
 }
 
 /// A run of one closed stage of `users`, reached at 1 s, dry at 9 s, ended at 10 s.
-fn run(users: u32, slo: &[&str]) -> Run {
+pub(crate) fn run(users: u32, slo: &[&str]) -> Run {
     let span = |s: i64| Span(at(s * 1000));
     Run {
         schema: "ttft.run/1".to_owned(),
@@ -78,7 +78,7 @@ fn run(users: u32, slo: &[&str]) -> Run {
 }
 
 /// An ok request of ten tokens, the first after `ttft`, each `gap` after the one before.
-fn ok(started: i64, ttft: i64, gap: i64) -> Record {
+pub(crate) fn ok(started: i64, ttft: i64, gap: i64) -> Record {
     let stamp = |t: i64| Some(Stamp { kernel: Some(at(t)), user: at(t) + Nanos(30_000) });
     let mut r = Record::default();
     (r.phases.scheduled, r.phases.started) = (at(started), at(started));
@@ -100,7 +100,7 @@ fn ok(started: i64, ttft: i64, gap: i64) -> Record {
     r
 }
 
-fn failed(started: i64, class: ErrorClass, message: &str) -> Record {
+pub(crate) fn failed(started: i64, class: ErrorClass, message: &str) -> Record {
     let mut r = Record { finished: at(started + 10), ..Record::default() };
     (r.phases.scheduled, r.phases.started) = (at(started), at(started));
     r.answer.outcome = Some(Outcome::Error);

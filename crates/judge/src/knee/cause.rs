@@ -2,6 +2,7 @@
 
 use super::level::Level;
 use crate::StageSummary;
+use crate::say::ms;
 
 /// A figure that grew by this factor has grown.
 const GREW: f64 = 1.25;
@@ -78,14 +79,4 @@ fn place_of_rise(before: &StageSummary, here: &StageSummary) -> Option<String> {
 
 fn get(stage: &StageSummary, metric: &str, name: &str) -> Option<f64> {
     stage.latency_ms.get(metric)?.get(name)
-}
-
-/// Three figures and a unit that suits.
-pub(super) fn ms(value: f64) -> String {
-    match value.abs() {
-        v if v < 10.0 => format!("{value:.2} ms"),
-        v if v < 100.0 => format!("{value:.1} ms"),
-        v if v < 10_000.0 => format!("{value:.0} ms"),
-        _ => format!("{:.1} s", value / 1e3),
-    }
 }

@@ -6,6 +6,7 @@ use rand_distr::{Beta, Distribution as _, Normal};
 use ttft_model::{Arrival, Load};
 
 use super::Axis;
+use crate::reconcile::Ours;
 use crate::samples::Sorted;
 use crate::series::{Point, design_effect, moments, ranks};
 use crate::{Samples, StageSummary, Verdict, WindowChoice};
@@ -17,6 +18,8 @@ pub(crate) struct Evidence {
     pub(crate) ttft: Samples,
     /// The same requests in the order of their starts, thinned if very many.
     pub(crate) points: Vec<Point>,
+    /// What reconciliation and diagnosis rest on.
+    pub(crate) ours: Ours,
 }
 
 /// Levels of one workload and model.

@@ -2,9 +2,10 @@
 
 use rand::rngs::StdRng;
 
-use super::cause::{self, ms};
+use super::cause;
 use super::level::Level;
 use super::{Axis, KneePoint, REPLICATES, Search, enough, interval};
+use crate::say::ms;
 
 /// Above the flat part by this factor, a percentile has left it.
 const LEFT: f64 = 1.25;

@@ -40,7 +40,8 @@ fn stage(name: String, load: Load) -> StageSummary {
         stream: crate::Stream::default(),
         client: Client::default(),
         server: crate::server::Server::default(),
-        reconcile: serde_json::Map::new(),
+        reconcile: crate::Reconcile::default(),
+        decomposition: crate::Decomposition::default(),
         windows: crate::Windows::default(),
     }
 }
@@ -69,7 +70,7 @@ fn draw(level: True, random: &mut StdRng) -> (StageSummary, Evidence) {
     stage.latency_ms.insert("ttft".to_owned(), Distribution { n: level.n as u64, ..Distribution::default() });
     let noise: f64 = StandardNormal.sample(random);
     stage.throughput.requests_per_s = Some(level.rate * (1.0 + 0.3 * noise / (level.n as f64).sqrt()));
-    (stage, Evidence { ttft: samples, points })
+    (stage, Evidence { ttft: samples, points, ..Evidence::default() })
 }
 
 fn find_in(levels: &[True], random: &mut StdRng) -> Knee {

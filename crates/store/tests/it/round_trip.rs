@@ -255,6 +255,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             read_lag_max: rest.3,
             id_echoed: numbers.2[1],
             retry_after_s: rest.4,
+            upstream_head_ms: rest.4.map(|s| s + 0.5),
             doubt: Doubt(rest.5),
         })
 }
