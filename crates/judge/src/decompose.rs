@@ -132,7 +132,7 @@ impl Decomposition {
 fn inside(ours: &Ours, view: &View) -> (Part, Part, Part) {
     let told = &ours.told;
     let n = ours.ttft.len() as f64;
-    if told.prefill.len() as f64 >= ENOUGH * n && told.prefill.len() > 0 {
+    if told.prefill.len() as f64 >= ENOUGH * n && !told.prefill.is_empty() {
         let by_answers = "the answers' own timings";
         return (
             Part::of(told.queue.mean(), by_answers, "answers do not tell it"),

@@ -16,7 +16,7 @@ use ttft_model::{Load, Nanos};
 use crate::samples::Samples;
 use crate::say::ms;
 use crate::series::{Point, ranks};
-use crate::{Finding, Level, StageSummary, quantile};
+use crate::{Cause, Confidence, Finding, Level, StageSummary, quantile};
 
 /// Fewer requests show no change.
 const LEAST: usize = 30;
@@ -132,7 +132,13 @@ fn told(
     );
     let bent = [with.p50 / without.p50, with.p95 / without.p95].map(|ratio| (ratio - 1.0).abs());
     let level = if bent[0].max(bent[1]) > BENDS { Level::Warn } else { Level::Note };
-    Finding::new(level, what).because(evidence).remedy(remedy).effect(json!({
+    let (cause, confidence) = match kind {
+        "cold_start" => (Cause::ColdStart, Confidence::High),
+        "slow_start" => (Cause::ColdStart, Confidence::Medium),
+        _ => (Cause::StartBurst, Confidence::Medium),
+    };
+    let finding = Finding::new(level, what).blames(cause, confidence);
+    finding.because(evidence).remedy(remedy).effect(json!({
         "kind": kind,
         "stage": stage.name,
         "requests": first.len(),
@@ -164,6 +170,7 @@ fn drift(stage: &StageSummary, points: &[Point]) -> Option<Finding> {
         ms(median(&values)),
     );
     let finding = Finding::new(Level::Warn, what)
+        .blames(Cause::Drift, Confidence::High)
         .because(evidence)
         .remedy("the figures mix two states: look at what changed on the server, or measure again")
         .effect(json!({

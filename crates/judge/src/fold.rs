@@ -19,7 +19,7 @@ use crate::summary::{
     FailureGroup, Requests, StageSummary, Summary, Throughput, TokenCounts, Tokens, WindowChoice, Windows,
 };
 use crate::window::Flow;
-use crate::{Distribution, Error, Samples, Slo, drift, knee, metrics, reconcile};
+use crate::{Distribution, Error, Samples, Slo, contamination, diagnose, knee, metrics, reconcile};
 
 /// Different messages remembered for each class of error; more are counted but not told apart.
 const MESSAGES: usize = 64;
@@ -64,8 +64,13 @@ impl<'a> RunFold<'a> {
         reconcile::judge(&mut stages, &evidence, &views);
         let mut summary = Summary::new(self.run, stages);
         summary.knee = knee::find(&summary.stages, &evidence);
-        let found = summary.stages.iter().zip(&evidence).filter_map(|(s, e)| drift::find(s, &e.points));
-        summary.contamination = found.collect();
+        let (stages, governor) = (&summary.stages, self.run.governor.as_deref());
+        summary.contamination = contamination::find(stages, &evidence, &views, governor);
+        summary.diagnosis = diagnose::find(stages, &evidence, &views, &summary.contamination);
+        summary.run.engine = views.iter().find_map(View::engine).map(|engine| match &engine.version {
+            Some(version) => format!("{} {version}", engine.title),
+            None => engine.title.clone(),
+        });
         summary
     }
 }

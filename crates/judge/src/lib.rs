@@ -7,9 +7,11 @@
 
 pub mod check;
 mod client;
+mod contamination;
 #[cfg(test)]
 mod coverage;
 mod decompose;
+mod diagnose;
 mod distribution;
 mod drift;
 mod error;
@@ -46,7 +48,7 @@ pub use decompose::{Decomposition, Part};
 pub use distribution::{Bound, Distribution, Interval, Intervals};
 pub use error::Error;
 pub use experience::Experience;
-pub use finding::{Finding, Level};
+pub use finding::{Cause, Confidence, Finding, Level};
 pub use fold::{RunFold, StageFold};
 pub use goodput::{Goodput, SloResult};
 pub use knee::{Axis, Knee, KneePoint};

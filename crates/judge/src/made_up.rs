@@ -119,7 +119,7 @@ impl Made {
             end: Some(Nanos(end)),
             worker_cpu_ns: vec![1_000_000],
             max_in_flight: self.users,
-            unsent: 0,
+            ..StageWindow::default()
         };
         (records, window)
     }
@@ -183,10 +183,7 @@ pub(crate) fn summary(stages: &[Made]) -> Summary {
         .map(|made| Stage {
             name: format!("c{}", made.users),
             load: Load::Closed { concurrency: made.users, ramp_up: Span(Nanos::ZERO), think_time: None },
-            stop: Stop {
-                requests: Some(u64::from(made.users * made.each)),
-                ..run.plan.stages[0].stop.clone()
-            },
+            stop: Stop { requests: Some(u64::from(made.users * made.each)), ..run.plan.stages[0].stop },
             ..run.plan.stages[0].clone()
         })
         .collect();

@@ -13,7 +13,7 @@ use ttft_sources::{Quantile, Role};
 pub use gateway::Gateway;
 pub(crate) use ours::Ours;
 pub use verdict::Agreement;
-pub(crate) use verdict::judge;
+pub(crate) use verdict::{held_back, judge, little};
 
 use crate::Distribution;
 use crate::server::{Times, View};

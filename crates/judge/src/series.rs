@@ -15,6 +15,8 @@ pub(crate) struct Point {
     pub(crate) ttft_ms: f64,
     /// From start to end.
     pub(crate) total_ms: f64,
+    /// Generated tokens, where somebody counted.
+    pub(crate) output: Option<u64>,
 }
 
 /// Ok requests of a stage. Which are kept depends on their numbers alone, not on the order in which they come.
@@ -38,7 +40,8 @@ impl Series {
             && r.seq.is_multiple_of(self.stride)
         {
             let total_ms = (r.finished - r.phases.started).as_millis_f64();
-            self.points.push(Point { seq: r.seq, started: r.phases.started, ttft_ms, total_ms });
+            let (seq, started, output) = (r.seq, r.phases.started, r.answer.output_tokens());
+            self.points.push(Point { seq, started, ttft_ms, total_ms, output });
             self.thin();
         }
     }

@@ -59,6 +59,18 @@ pub fn local_ports() -> Option<std::ops::RangeInclusive<u16>> {
     Some(ends.next()?.ok()?..=ends.next()?.ok()?)
 }
 
+/// How the cores choose their frequency, where the system tells: `performance`, `powersave`, … or several of them,
+/// separated by commas, where cores differ.
+pub fn cpu_governor() -> Option<String> {
+    let cores = std::fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
+    let governor = |core: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(core.path().join("cpufreq/scaling_governor")).ok()?;
+        Some(text.trim().to_owned()).filter(|name| !name.is_empty())
+    };
+    let all: std::collections::BTreeSet<String> = cores.filter_map(governor).collect();
+    (!all.is_empty()).then(|| all.into_iter().collect::<Vec<_>>().join(","))
+}
+
 /// Resident memory of this process, where `/proc` tells it.
 pub fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;

@@ -16,8 +16,8 @@ mod watch;
 pub use anchor::Anchor;
 pub use clock::{mono_now, process_cpu_now, real_now, thread_cpu_now};
 pub use host::{
-    cpu_count, host_name, kernel_release, local_ports, outlive_file_size_limit, raise_open_files,
-    resident_bytes,
+    cpu_count, cpu_governor, host_name, kernel_release, local_ports, outlive_file_size_limit,
+    raise_open_files, resident_bytes,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{

@@ -37,6 +37,9 @@ pub struct Run {
     /// The `server` header of the first answer.
     #[serde(default)]
     pub server: Option<String>,
+    /// How this machine's cores choose their frequency, where it tells: one word, or several if they differ.
+    #[serde(default)]
+    pub governor: Option<String>,
     /// The stages begun so far.
     pub stages: Vec<StageWindow>,
     /// The plan.

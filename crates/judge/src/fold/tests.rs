@@ -36,6 +36,7 @@ pub(crate) fn run(users: u32, slo: &[&str]) -> Run {
         interrupted: false,
         stopped_by: None,
         server: None,
+        governor: None,
         stages: vec![StageWindow {
             stage: 0,
             start: at(0),

@@ -62,6 +62,7 @@ fn draw(level: True, random: &mut StdRng) -> (StageSummary, Evidence) {
                 started: Nanos(i as i64),
                 ttft_ms: ttft.sample(random) * factor,
                 total_ms: total.sample(random),
+                output: None,
             }
         })
         .collect();

@@ -22,38 +22,30 @@ pub struct Gateway {
 
 impl Gateway {
     pub(super) fn of(view: &View, ours: &Ours, server_ttft: Option<f64>) -> Option<Self> {
-        match view.gateway() {
-            Some(gateway) => {
-                let mean = |name: &str| view.times(Role::Gateway, name).and_then(|times| times.mean_ms);
-                let upstream_ttft_ms = mean("ttft");
-                // Told by itself, or the difference of its view of the first token from the engine's.
-                let engine = view.engine().and(server_ttft);
-                let (ms, rests_on) = match (mean("gateway_overhead"), upstream_ttft_ms.zip(engine)) {
-                    (Some(ms), _) => (Some(ms), "its own metric of its overhead"),
-                    (None, Some((seen, engine))) if seen > engine => {
-                        (Some(seen - engine), "the first token as it saw it less the engine's own TTFT")
-                    }
-                    _ => (None, "it does not tell its own part"),
-                };
-                Some(Self {
-                    source: gateway.title.clone(),
-                    ms,
-                    upstream_ttft_ms,
-                    rests_on: rests_on.to_owned(),
-                })
+        let Some(gateway) = view.gateway() else { return Self::by_headers(ours) };
+        let mean = |name: &str| view.times(Role::Gateway, name).and_then(|times| times.mean_ms);
+        let upstream_ttft_ms = mean("ttft");
+        // Told by itself, or the difference of its view of the first token from the engine's.
+        let engine = view.engine().and(server_ttft);
+        let (ms, rests_on) = match (mean("gateway_overhead"), upstream_ttft_ms.zip(engine)) {
+            (Some(ms), _) => (Some(ms), "its own metric of its overhead"),
+            (None, Some((seen, engine))) if seen > engine => {
+                (Some(seen - engine), "the first token as it saw it less the engine's own TTFT")
             }
-            None => {
-                // Beyond the upstream's response head lie the proxy and the round trip to it.
-                let beyond = ours.told.beyond_proxy.mean()?;
-                Some(Self {
-                    source: "response headers".to_owned(),
-                    ms: Some((beyond - ours.rtt_min.mean().unwrap_or(0.0)).max(0.0)),
-                    upstream_ttft_ms: None,
-                    rests_on:
-                        "the time to the response head less what the proxy's header says of its upstream"
-                            .to_owned(),
-                })
-            }
-        }
+            _ => (None, "it does not tell its own part"),
+        };
+        Some(Self { source: gateway.title.clone(), ms, upstream_ttft_ms, rests_on: rests_on.to_owned() })
+    }
+
+    /// Beyond the upstream's response head lie the proxy and the round trip to it.
+    fn by_headers(ours: &Ours) -> Option<Self> {
+        let beyond = ours.told.beyond_proxy.mean()?;
+        Some(Self {
+            source: "response headers".to_owned(),
+            ms: Some((beyond - ours.rtt_min.mean().unwrap_or(0.0)).max(0.0)),
+            upstream_ttft_ms: None,
+            rests_on: "the time to the response head less what the proxy's header says of its upstream"
+                .to_owned(),
+        })
     }
 }

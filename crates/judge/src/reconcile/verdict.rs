@@ -42,7 +42,7 @@ impl Agreement {
 }
 
 /// "A little": what a server's HTTP front end takes outside its own TTFT. At least so much,
-pub(crate) const LITTLE_MS: f64 = 2.0;
+const LITTLE_MS: f64 = 2.0;
 /// or this share of the client's mean TTFT.
 const LITTLE_SHARE: f64 = 0.05;
 
@@ -51,7 +51,7 @@ const BELOW_SHARE: f64 = 0.01;
 const BELOW_MS: f64 = 0.5;
 
 /// The network's part is large from this share of TTFT on.
-pub(crate) const LARGE: f64 = 0.2;
+const LARGE: f64 = 0.2;
 
 /// Requests whose segments were sent again matter from this share on.
 const RESENT: f64 = 0.02;
@@ -207,7 +207,7 @@ fn lowest(stages: &[StageSummary], at: usize) -> Option<(&str, f64)> {
     let level = |stage: &StageSummary| match stage.load {
         Load::Closed { concurrency, .. } => Some((0, f64::from(concurrency))),
         Load::Open { rate, .. } => Some((1, rate)),
-        _ => None,
+        Load::Trace { .. } => None,
     };
     let (kind, load) = level(here)?;
     let same = stages.iter().filter(|s| s.workload == here.workload && s.model == here.model);

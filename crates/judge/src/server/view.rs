@@ -65,7 +65,7 @@ impl<'a> View<'a> {
         };
         self.sources
             .iter()
-            .find(|(_, readings)| readings.iter().any(|r| began_anew(r)))
+            .find(|(_, readings)| readings.iter().any(began_anew))
             .map(|(source, _)| source.source.as_str())
     }
 

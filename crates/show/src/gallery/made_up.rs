@@ -195,6 +195,7 @@ pub(super) fn run(stages: &[Made], slo: &[&str]) -> Summary {
         interrupted: false,
         stopped_by: None,
         server: Some("uvicorn".to_owned()),
+        governor: None,
         stages: made.iter().map(|(_, window)| window.clone()).collect(),
         plan: Plan {
             name: "demo".to_owned(),

@@ -89,6 +89,7 @@ pub(crate) fn run(plan: &Plan) -> Run {
         interrupted: false,
         stopped_by: None,
         server: Some("uvicorn".to_owned()),
+        governor: Some("performance".to_owned()),
         stages: vec![StageWindow { worker_cpu_ns: vec![1, 2], ..StageWindow::default() }],
         plan: plan.clone(),
     }

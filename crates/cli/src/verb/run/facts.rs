@@ -1,6 +1,6 @@
 //! What is known of a run before its first request.
 
-use ttft_kernel::{Anchor, cpu_count, host_name, kernel_release, mono_now, real_now};
+use ttft_kernel::{Anchor, cpu_count, cpu_governor, host_name, kernel_release, mono_now, real_now};
 use ttft_model::{ClockInfo, Plan, Run, StampSource};
 use ttft_store::{RUN_SCHEMA, redact};
 
@@ -23,6 +23,7 @@ pub(super) fn of_run(plan: &Plan, anchor: &Anchor) -> Run {
         interrupted: false,
         stopped_by: None,
         server: None,
+        governor: cpu_governor(),
         stages: Vec::new(),
         plan: plan.clone(),
     }
