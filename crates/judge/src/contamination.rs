@@ -46,7 +46,7 @@ fn client(stage: &StageSummary) -> Option<Finding> {
     Some(
         Finding::new(Level::Bad, what)
             .blames(Cause::Client, Confidence::High)
-            .because(stage.client.reasons.join("; "))
+            .because(stage.client.reasons.first().cloned().unwrap_or_default())
             .remedy(
                 "give the client more cores or another machine, run it with --realtime, or offer less load",
             )

@@ -21,6 +21,9 @@ fn finding_text(finding: &Finding, style: Style) -> String {
     if let Some(evidence) = &finding.evidence {
         claim = claim + " – " + &escape(evidence);
     }
+    if let Some(confidence) = finding.confidence {
+        claim = format!("{claim}; confidence {}", confidence.name());
+    }
     let line = wrap("      ", &claim, style.width);
     let mut out = style.paint(ink, mark) + &line[4..];
     if let Some(remedy) = &finding.remedy {

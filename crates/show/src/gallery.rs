@@ -102,6 +102,20 @@ fn an_endpoint_that_buffers_and_counts_nothing() {
 }
 
 #[test]
+fn a_sweep_with_a_server_beside_it() {
+    let stages = [(1, 180.0, 40, 172.0, 0.0), (16, 190.0, 320, 181.0, 2.0), (64, 900.0, 1280, 640.0, 470.0)];
+    let mut made = Vec::new();
+    let mut told = Vec::new();
+    for (i, (level, ttft_ms, requests, server_ms, queue_ms)) in stages.into_iter().enumerate() {
+        let answer = Answer { ttft_ms, spread: 0.05, ..Answer::default() };
+        let name = format!("c={level}");
+        made.push(Made { name, load: users(level), answer, requests, ..Made::default() });
+        told.push(made_up::engine(i as u32, f64::from(requests), server_ms, queue_ms));
+    }
+    assert_snapshot!(both(&made_up::run_with(&made, &[], &told)));
+}
+
+#[test]
 fn nothing_was_ok() {
     let mut made = Made { load: users(2), requests: 0, ..Made::default() };
     made.failed = (0..20).map(|i| fail(i, ErrorClass::ConnectRefused, None, "connection refused")).collect();

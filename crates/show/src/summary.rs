@@ -9,7 +9,7 @@ use crate::number::{count, figures, percent, time};
 use crate::stage::{self, Marks};
 use crate::style::{Ink, Style, wrap};
 use crate::table::{Align, Cell, Table};
-use crate::{escape, findings_text, knee};
+use crate::{escape, findings_text, knee, reconcile};
 
 /// The whole summary: head, figures, objectives, what is wrong with them, footnotes.
 pub fn summary_text(summary: &Summary, style: &Style) -> String {
@@ -30,9 +30,11 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         many => parts.push(objectives_of_all(many, style)),
     }
     parts.push(knee::text(&summary.knee, style));
-    for (title, findings) in
-        [("why TTFT is what it is", &summary.diagnosis), ("contamination", &summary.contamination)]
-    {
+    parts.push(reconcile::text(&summary.stages, style));
+    // What contaminates a run and explains its TTFT is told once.
+    let others: Vec<_> =
+        summary.contamination.iter().filter(|found| !summary.diagnosis.contains(found)).cloned().collect();
+    for (title, findings) in [("why TTFT is what it is", &summary.diagnosis), ("contamination", &others)] {
         if !findings.is_empty() {
             parts.push(format!("{}\n{}", style.paint(Ink::Strong, title), findings_text(findings, &style)));
         }

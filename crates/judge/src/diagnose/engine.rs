@@ -7,8 +7,9 @@ use crate::{Cause, Confidence};
 /// The KV cache is full from this share on.
 const FULL: f64 = 0.9;
 
-/// The engine reads prompts all the time when requests, one after another, would need more than this share of it.
-const BUSY: f64 = 0.6;
+/// The engine reads prompts all the time when these, one after another, would take this share of it. Far more than all
+/// of it cannot be: prompts are then read side by side, and the share says nothing.
+const BUSY: std::ops::Range<f64> = 0.6..1.3;
 
 /// TPOT that grew by this factor has slowed.
 const SLOWED: f64 = 1.3;
@@ -47,7 +48,7 @@ pub(super) fn claim(base: Option<&Seen>, worst: &Seen) -> Option<Claim> {
     let slowed = slowed(base, worst);
     let confidence = if told { Confidence::High } else { Confidence::Medium };
     let queued = queue.is_some_and(|queue| queue > MOST * inside);
-    if busy.is_some_and(|busy| busy > BUSY) {
+    if busy.is_some_and(|busy| BUSY.contains(&busy)) {
         return Some(prompts(
             base,
             worst,
@@ -68,16 +69,8 @@ pub(super) fn claim(base: Option<&Seen>, worst: &Seen) -> Option<Claim> {
     if prefill.is_some_and(|prefill| prefill > MOST * inside) {
         return Some(prompts(base, worst, inside, busy, Confidence::Medium));
     }
-    let flat = flat(base, worst);
-    Some(slots(
-        worst,
-        inside,
-        match (told, flat) {
-            (true, _) => Confidence::Medium,
-            (false, true) => Confidence::Medium,
-            (false, false) => Confidence::Low,
-        },
-    ))
+    let confidence = if told || flat(base, worst) { Confidence::Medium } else { Confidence::Low };
+    Some(slots(worst, inside, confidence))
 }
 
 /// How much a part has grown; all of it where there is no lower load, or where that does not tell it.
@@ -154,7 +147,7 @@ fn prompts(base: &Seen, worst: &Seen, by: f64, busy: Option<f64>, confidence: Co
     if let (Some(from), Some(to)) = (base.parts().prefill.ms, worst.parts().prefill.ms) {
         because.push(format!("prefill takes {} where it took {} at {}", ms(to), ms(from), base.stage.name));
     }
-    because.extend(busy.map(|busy| {
+    because.extend(busy.filter(|busy| BUSY.contains(busy)).map(|busy| {
         format!(
             "at this rate prompts alone, one after another, would take {:.0} % of the engine's time",
             busy * 100.0

@@ -1,10 +1,14 @@
 //! Runs that never were: records drawn from a fixed sequence, folded by `judge`.
 
+use std::collections::BTreeMap;
+
+use ttft_judge::server::{Levels, SourceStage};
 use ttft_judge::{RunFold, Summary};
 use ttft_model::{
     ApiKey, Channel, ClockInfo, Endpoint, ErrorClass, Failure, Load, Nanos, Outcome, Plan, Prompt, Record,
     Run, Share, Span, Stage, StageWindow, Stamp, StampSource, Stop, Timeouts, TokenSource, Workload,
 };
+use ttft_sources::{Distribution, Format, Measured, Quantile, Reading, Role, Window};
 
 /// What the answers of a stage are like.
 #[derive(Debug, Clone)]
@@ -163,8 +167,52 @@ fn records(made: &Made, stage: u32) -> (Vec<Record>, StageWindow) {
     (all, window)
 }
 
+/// What an engine's page told of a stage: means in milliseconds, its quantiles beyond the last bucket.
+pub(super) fn engine(stage: u32, count: f64, ttft_ms: f64, queue_ms: f64) -> SourceStage {
+    let times = |ms: f64| {
+        let bucket = |ms: f64| Some(Quantile::At { value: ms / 1e3, lower: ms / 2e3, upper: ms / 5e2 });
+        let quantiles = [bucket(ms), bucket(ms), Some(Quantile::AtLeast(0.5)), Some(Quantile::AtLeast(0.5))];
+        Measured::Distribution(Distribution { count, mean: Some(ms / 1e3), quantiles, seconds: true })
+    };
+    let values = BTreeMap::from([
+        ("ttft", times(ttft_ms)),
+        ("queue_time", times(queue_ms)),
+        ("prefill_time", times(ttft_ms - queue_ms - 4.0)),
+    ]);
+    let reading = Reading {
+        engine: Some("vllm".to_owned()),
+        title: "vLLM".to_owned(),
+        role: Some(Role::Engine),
+        version: Some("0.13 or later (V1)".to_owned()),
+        format: Format::Prometheus,
+        series: 120,
+        values: BTreeMap::new(),
+        from: BTreeMap::new(),
+        notes: BTreeMap::new(),
+        window: Some(Window { seconds: Some(20.0), reset_detected: false, other_process: false, values }),
+        hosts: Vec::new(),
+        devices: None,
+        marks: Vec::new(),
+        also: Vec::new(),
+    };
+    let waiting = if queue_ms > 100.0 { 32.0 } else { 0.0 };
+    let values = BTreeMap::from([("running", 16.0), ("waiting", waiting), ("kv_cache_usage_ratio", 0.4)]);
+    SourceStage {
+        stage,
+        source: "http://10.0.0.7:8000/metrics".to_owned(),
+        reading: Some(reading),
+        levels: vec![Levels { at: Nanos::ZERO, values }],
+        missed: 0,
+    }
+}
+
 /// The summary of a run of these stages.
 pub(super) fn run(stages: &[Made], slo: &[&str]) -> Summary {
+    run_with(stages, slo, &[])
+}
+
+/// The same, with what a server told.
+pub(super) fn run_with(stages: &[Made], slo: &[&str], sources: &[SourceStage]) -> Summary {
     let made: Vec<_> = stages.iter().enumerate().map(|(i, made)| records(made, i as u32)).collect();
     let span = |s: i64| Span(Nanos::from_millis(s * 1000));
     let stage = |made: &Made| Stage {
@@ -227,5 +275,5 @@ pub(super) fn run(stages: &[Made], slo: &[&str]) -> Summary {
     for _ in stages {
         fold.push(&Record { warmup: true, ..Record::default() });
     }
-    fold.finish(&[])
+    fold.finish(sources)
 }
