@@ -15,11 +15,8 @@ use crate::usage;
 /// A list of models is never larger.
 const LIMIT: usize = 4 << 20;
 
-/// The models that the server lists at `…/models`.
-pub(crate) fn list(reached: &Reached, endpoint: &Endpoint) -> anyhow::Result<Vec<String>> {
-    let model = endpoint.model.clone().unwrap_or_default();
-    let url = sibling_url(&reached.url, &reached.dialect.path(&model), "models")?;
-    let target = Target::parse(&url)?;
+/// The headers of requests that are no load: those of the endpoint, with its key.
+pub(crate) fn headers(reached: &Reached, endpoint: &Endpoint) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let own = endpoint.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
     for (name, value) in reached.dialect.headers(reached.key.as_deref()).into_iter().chain(own) {
@@ -27,6 +24,15 @@ pub(crate) fn list(reached: &Reached, endpoint: &Endpoint) -> anyhow::Result<Vec
             headers.insert(name, value);
         }
     }
+    headers
+}
+
+/// What the server says of its models at `…/models`.
+pub(crate) fn page(reached: &Reached, endpoint: &Endpoint) -> anyhow::Result<Value> {
+    let model = endpoint.model.clone().unwrap_or_default();
+    let url = sibling_url(&reached.url, &reached.dialect.path(&model), "models")?;
+    let target = Target::parse(&url)?;
+    let mut headers = headers(reached, endpoint);
     headers.remove(http::header::CONTENT_TYPE);
     let (status, body) = get(&target, &reached.connect, &endpoint.resolve, headers, LIMIT)?;
     match status {
@@ -37,8 +43,13 @@ pub(crate) fn list(reached: &Reached, endpoint: &Endpoint) -> anyhow::Result<Vec
         }
         _ => bail!("it answers {status} to {}", target.path),
     }
-    let body: Value = serde_json::from_slice(&body).context("what it lists is no JSON")?;
-    let ids = body["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
+    serde_json::from_slice(&body).context("what it lists is no JSON")
+}
+
+/// The models that the server lists.
+pub(crate) fn list(reached: &Reached, endpoint: &Endpoint) -> anyhow::Result<Vec<String>> {
+    let page = page(reached, endpoint)?;
+    let ids = page["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
     Ok(ids.map(str::to_owned).collect())
 }
 

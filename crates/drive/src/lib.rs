@@ -35,4 +35,4 @@ pub use edge::{AtEdge, Edge, Side};
 pub use maker::{MakeError, RequestMaker};
 pub use message::{Message, Progress, Rest, Stop};
 pub use rate::Rate;
-pub use single::{Got, Single, get, get_whole, single};
+pub use single::{Got, Single, get, get_whole, post, single};

@@ -103,15 +103,38 @@ pub fn get_whole(
     headers: HeaderMap,
     limit: usize,
 ) -> Result<Got, WireError> {
+    let request = Request { method: Method::GET, headers, body: bytes::Bytes::new() };
+    whole(target, connect, resolve, &request, limit)
+}
+
+/// The status and body of the answer to a POST, at most `limit` bytes of it.
+pub fn post(
+    target: &Target,
+    connect: &ConnectOptions,
+    resolve: &[Resolve],
+    headers: HeaderMap,
+    body: Vec<u8>,
+    limit: usize,
+) -> Result<(u16, Vec<u8>), WireError> {
+    let request = Request { method: Method::POST, headers, body: body.into() };
+    whole(target, connect, resolve, &request, limit).map(|got| (got.status, got.body))
+}
+
+fn whole(
+    target: &Target,
+    connect: &ConnectOptions,
+    resolve: &[Resolve],
+    request: &Request,
+    limit: usize,
+) -> Result<Got, WireError> {
     let fail = |e: std::io::Error| WireError { class: ErrorClass::Client, message: e.to_string() };
     let runtime =
         Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).map_err(fail)?;
     let got = runtime.block_on(async {
         let connector = Connector::new(connect.clone(), Resolver::new(resolve), 0, 1);
-        let request = Request { method: Method::GET, headers, body: bytes::Bytes::new() };
         let exchange = async {
             let mut response =
-                send(&connector, &Pool::discarding(), target, &request, &mut Sending::default()).await?;
+                send(&connector, &Pool::discarding(), target, request, &mut Sending::default()).await?;
             let mut body = Vec::new();
             while body.len() < limit
                 && let Some(chunk) = response.chunk().await

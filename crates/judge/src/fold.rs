@@ -18,6 +18,7 @@ use crate::stream::StreamFold;
 use crate::summary::{
     FailureGroup, Requests, StageSummary, Summary, Throughput, TokenCounts, Tokens, WindowChoice, Windows,
 };
+use crate::turns::TurnsFold;
 use crate::window::Flow;
 use crate::{Distribution, Error, Samples, Slo, contamination, diagnose, knee, metrics, reconcile};
 
@@ -98,6 +99,7 @@ pub struct StageFold<'a> {
     outside: Latencies,
     client: ClientFold,
     ours: Ours,
+    turns: TurnsFold,
 }
 
 /// What ok requests of one kind measured.
@@ -157,6 +159,7 @@ impl<'a> StageFold<'a> {
             outside: Latencies::default(),
             client: ClientFold::default(),
             ours: Ours::default(),
+            turns: TurnsFold::default(),
             deadlines: Deadlines::of(&slos),
             slos,
         }))
@@ -177,6 +180,7 @@ impl<'a> StageFold<'a> {
         self.good_whole.push(r, &self.slos, &self.whole);
         self.client.push(r, inside);
         self.ours.push(r);
+        self.turns.push(r);
         if let Some(failure) = r.failure().filter(|_| r.outcome().is_failure()) {
             self.failures.entry(failure.class).or_default().push(r.status, &failure.message);
         }
@@ -248,6 +252,7 @@ impl<'a> StageFold<'a> {
             throughput,
             tokens,
             goodput: crate::Goodput::default(),
+            sessions: self.turns.finish(),
             experience,
             stream,
             client,

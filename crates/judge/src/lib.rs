@@ -39,6 +39,7 @@ pub mod server;
 mod slo;
 mod stream;
 mod summary;
+mod turns;
 #[cfg(test)]
 mod virtual_run;
 mod window;
@@ -61,4 +62,5 @@ pub use summary::{
     FailureGroup, Requests, RunHead, SCHEMA, StageSummary, Summary, Throughput, TokenCounts, Tokens,
     WindowChoice, Windows,
 };
+pub use turns::{Sessions, Turn};
 pub use window::{Little, WindowFigures};

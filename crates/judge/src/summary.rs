@@ -8,7 +8,7 @@ use ttft_model::{CachePolicy, ErrorClass, Load, Run, StampSource};
 use crate::decompose::Decomposition;
 use crate::reconcile::Reconcile;
 use crate::server::Server;
-use crate::{Client, Distribution, Experience, Finding, Goodput, Knee, Stream, WindowFigures};
+use crate::{Client, Distribution, Experience, Finding, Goodput, Knee, Sessions, Stream, WindowFigures};
 
 /// The schema's name.
 pub const SCHEMA: &str = "ttft.summary/1";
@@ -155,6 +155,9 @@ pub struct StageSummary {
     pub tokens: Tokens,
     /// How the stage did against the objectives.
     pub goodput: Goodput,
+    /// Conversations by turn, where the workload has any.
+    #[serde(default, skip_serializing_if = "Sessions::is_empty")]
+    pub sessions: Sessions,
     /// What a person at the other end would notice of the streams.
     #[serde(default)]
     pub experience: Experience,

@@ -151,6 +151,10 @@ pub struct Record {
     pub worker: u32,
     /// Its number within the stage, from 0; warm-up requests count by themselves.
     pub seq: u64,
+    /// The conversation that it is a turn of, by its number within the stage; `None` where it stands alone.
+    pub session: Option<u64>,
+    /// Which turn of it, from 1.
+    pub turn: Option<u32>,
     /// 1 for the first attempt.
     pub attempt: u32,
     /// A warm-up request: kept, never counted.

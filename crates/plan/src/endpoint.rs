@@ -54,11 +54,21 @@ fn add_query(url: &mut Url, query: &str) {
 
 /// The URL of another path of the same API: `…/v1/chat/completions` and `models` give `…/v1/models`.
 pub fn sibling_url(endpoint: &str, path: &str, sibling: &str) -> Result<String, EndpointError> {
+    replaced(endpoint, path, 1, sibling)
+}
+
+/// The URL of a path beside the API: `…/v1/chat/completions` and `tokenize` give `…/tokenize`.
+pub fn root_url(endpoint: &str, path: &str, other: &str) -> Result<String, EndpointError> {
+    replaced(endpoint, path, 0, other)
+}
+
+/// The URL with another name in place of its API's path, of which so many parts are kept.
+fn replaced(endpoint: &str, path: &str, kept: usize, name: &str) -> Result<String, EndpointError> {
     let mut url = parse(endpoint)?;
-    let own: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).skip(1).collect();
+    let own: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).skip(kept).collect();
     let have: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
     let kept = if have.ends_with(&own) { &have[..have.len() - own.len()] } else { &have[..] };
-    let full = format!("/{}", kept.iter().copied().chain([sibling]).collect::<Vec<_>>().join("/"));
+    let full = format!("/{}", kept.iter().copied().chain([name]).collect::<Vec<_>>().join("/"));
     url.set_path(&full);
     url.set_query(None);
     Ok(url.into())
@@ -136,6 +146,10 @@ mod tests {
         let models = |url| sibling_url(url, CHAT, "models").unwrap();
         assert_eq!(models("http://h:1/v1/chat/completions"), "http://h:1/v1/models");
         assert_eq!(models("https://gw/api/v1/chat/completions?x=y"), "https://gw/api/v1/models");
+        assert_eq!(
+            root_url("https://gw/api/v1/chat/completions?x=y", CHAT, "tokenize").as_deref(),
+            Ok("https://gw/api/tokenize")
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod spread;
 mod words;
 
 pub use counter::Counter;
-pub use endpoint::{EndpointError, endpoint_url, sibling_url};
+pub use endpoint::{EndpointError, endpoint_url, root_url, sibling_url};
 pub use picture::Pictures;
 pub use prompts::{Longest, Prompts};
 pub use spread::Spread;

@@ -6,6 +6,7 @@ use ttft_model::{Arrival, CachePolicy, Load};
 use crate::escape::{escape, escape_to};
 use crate::experience;
 use crate::number::{Unit, count, figures, percent, plural, time};
+use crate::prompts;
 use crate::style::{Ink, Style, wrap};
 use crate::summary::is_open;
 use crate::table::{Align, Cell, Table};
@@ -43,7 +44,10 @@ pub(crate) fn alone(stage: &StageSummary, style: Style, marks: &mut Marks) -> St
     let mut out = head(stage, style);
     for part in [
         table(stage, style, marks),
-        rates(stage, style) + &experience::line(stage, style),
+        rates(stage, style)
+            + &experience::line(stage, style)
+            + &prompts::cache(std::slice::from_ref(stage), style),
+        prompts::turns(stage, style),
         failures(&stage.requests, style),
         client(&stage.client, style),
         notes(stage, style),
@@ -65,6 +69,7 @@ pub(crate) fn remarks(stage: &StageSummary, style: Style) -> String {
         parts.push(indent(&client(&stage.client, narrower(style))));
     }
     parts.push(indent(&experience::remark(stage, narrower(style))));
+    parts.push(indent(&prompts::turns(stage, narrower(style))));
     parts.push(indent(&notes(stage, narrower(style))));
     let text: String = parts.concat();
     if text.is_empty() { text } else { format!("{}\n{text}", style.paint(Ink::Strong, &escape(&stage.name))) }

@@ -9,7 +9,7 @@ use crate::number::{count, figures, percent, time};
 use crate::stage::{self, Marks};
 use crate::style::{Ink, Style, wrap};
 use crate::table::{Align, Cell, Table};
-use crate::{escape, findings_text, knee, reconcile};
+use crate::{escape, findings_text, knee, prompts, reconcile};
 
 /// The whole summary: head, figures, objectives, what is wrong with them, footnotes.
 pub fn summary_text(summary: &Summary, style: &Style) -> String {
@@ -22,6 +22,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         many => {
             parts.push(sweep(many, style, &mut marks));
             parts.extend(many.iter().map(|s| stage::remarks(s, style)).filter(|text| !text.is_empty()));
+            parts.push(prompts::cache(many, style));
             parts.push(clients(many, style));
         }
     }

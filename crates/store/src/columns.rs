@@ -336,6 +336,8 @@ pub(crate) static COLUMNS: &[Column] = &[
         "doubt",
         Cell::Unsigned(Width::U16, |r| Some(r.doubt.0.into()), |r, bits| r.doubt.0 = bits as u16),
     ),
+    maybe!("session", U64, session),
+    maybe!("turn", U32, turn),
     required("event_ns", Cell::EventTimes),
     required("event_tokens", Cell::EventTokens),
     required("event_class", Cell::EventClass),

@@ -2,6 +2,7 @@
 
 mod args;
 mod calibrate;
+mod context;
 mod facts;
 pub(crate) mod guide;
 pub(crate) mod play;
@@ -11,6 +12,7 @@ mod scrape;
 mod sources;
 mod streams;
 mod to_plan;
+mod tokenize;
 mod warm_up;
 
 use std::path::Path;

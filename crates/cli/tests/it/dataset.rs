@@ -89,7 +89,7 @@ fn what_is_no_data_set() {
     assert!(home.ttft("dataset bad.csv").expect(3).out.contains("line 2: "), "not one record is right");
 }
 
-/// The server's own record of the requests of a run, without the two that calibrate and the warm-up.
+/// The server's own record of the requests of a run, without the warm-up.
 fn truth(home: &Home, skip: usize) -> Vec<Value> {
     let lines = home.read("truth.jsonl");
     let mut all: Vec<Value> = lines
@@ -124,7 +124,7 @@ fn a_trace_is_replayed_with_its_lengths_and_its_sharing() {
     assert_eq!((&stage["load"]["kind"], &stage["load"]["speed"]), (&json!("trace"), &json!(20.0)));
     assert_eq!((&stage["name"], &stage["max_tokens"]), (&json!("trace×20"), &json!(5)));
     assert_eq!(stage["client"]["send_lag_ms"]["n"], 20);
-    let seen = truth(&home, 2 + 4);
+    let seen = truth(&home, 4);
     assert_eq!(numbers(&seen, "prompt_tokens"), (0..20).map(|i| 3 * 512 + 10 + i).collect::<Vec<_>>());
     let mut outputs: Vec<u64> = (0..20).map(|i| 2 + i % 4).collect();
     outputs.sort_unstable();
@@ -133,7 +133,7 @@ fn a_trace_is_replayed_with_its_lengths_and_its_sharing() {
     // The plan says it all, what was measured included.
     home.ttft("run --plan out/plan.toml --out again -H x:y").expect(0);
     assert_eq!(home.stage("again")["requests"]["ok"], 20);
-    assert_eq!(numbers(&truth(&home, 2 + 4 + 20 + 4), "prompt_tokens"), numbers(&seen, "prompt_tokens"));
+    assert_eq!(numbers(&truth(&home, 4 + 20 + 4), "prompt_tokens"), numbers(&seen, "prompt_tokens"));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn lengths_are_drawn_and_calibrated() {
     let sim = Sim::start(&home, "--truth truth.jsonl");
     let flags = "-c 4 -n 40 --warmup 0 --prompt-tokens uniform:100:200 --max-tokens uniform:2:6 --ignore-eos";
     home.ttft(&format!("run {} {flags} --out out", sim.url)).expect(0);
-    let seen = truth(&home, 2);
+    let seen = truth(&home, 0);
     let (inputs, outputs) = (numbers(&seen, "prompt_tokens"), numbers(&seen, "output_tokens"));
     assert!(inputs[0] >= 100 && inputs[39] <= 200 && inputs[0] + 20 < inputs[39], "{inputs:?}");
     assert!(outputs[0] >= 2 && outputs[39] <= 6 && outputs[0] < outputs[39], "{outputs:?}");
@@ -211,7 +211,7 @@ fn lengths_are_drawn_and_calibrated() {
         .ttft(&format!("run {} -c 1 -n 2 --warmup 0 --prompt-tokens 50 --no-calibrate --out raw", sim.url));
     assert!(!done.expect(0).err.contains("calibrated"));
     // The chat template comes on top.
-    assert_eq!(numbers(&truth(&home, 2 + 40), "prompt_tokens"), [56, 56]);
+    assert_eq!(numbers(&truth(&home, 40), "prompt_tokens"), [56, 56]);
     for wrong in ["--prompt-tokens uniform:9:1", "--max-tokens normal:5", "--prompt-tokens recorded"] {
         home.ttft(&format!("run sim:instant {wrong}")).expect(2);
     }

@@ -36,6 +36,7 @@ fn stage(name: String, load: Load) -> StageSummary {
         throughput: Throughput::default(),
         tokens: crate::Tokens::default(),
         goodput: crate::Goodput::default(),
+        sessions: crate::Sessions::default(),
         experience: crate::Experience::default(),
         stream: crate::Stream::default(),
         client: Client::default(),

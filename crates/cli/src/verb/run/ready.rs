@@ -8,7 +8,7 @@ use ttft_kernel::cpu_count;
 use ttft_model::{Endpoint, Plan};
 use ttft_sim::Sim;
 
-use super::calibrate;
+use super::{calibrate, context};
 use crate::endpoint::{Reached, reach};
 use crate::{model, simulator, usage};
 
@@ -42,6 +42,7 @@ impl Ready {
         }
         calibrate::calibrate(plan, &reached[0], !sims.is_empty())?;
         let asks = asks(plan, &reached, &bases)?;
+        context::check(plan, &asks, &reached)?;
         let route = |one: &Reached| Route { dialect: one.dialect.clone(), connect: one.connect.clone() };
         Ok(Self { routes: reached.iter().map(route).collect(), asks, sims, reached })
     }
