@@ -8,6 +8,7 @@ use std::sync::Arc;
 pub(crate) struct Asked {
     /// Request line and headers.
     pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Asked {
@@ -47,9 +48,9 @@ fn exchange(mut stream: TcpStream, answer: &dyn Fn(&Asked) -> String) -> std::io
         bytes.extend_from_slice(&room[..n]);
         let text = String::from_utf8_lossy(&bytes);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let asked = Asked { head: head.to_owned() };
+            let asked = Asked { head: head.to_owned(), body: body.to_owned() };
             let length = asked.header("content-length").map_or(0, |n| n.parse().unwrap_or(0));
-            if body.len() >= length {
+            if asked.body.len() >= length {
                 stream.write_all(answer(&asked).as_bytes())?;
                 return stream.shutdown(std::net::Shutdown::Write);
             }

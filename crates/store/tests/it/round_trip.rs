@@ -227,7 +227,7 @@ fn any_record() -> impl Strategy<Value = Record> {
         proptest::sample::select([TokenSource::Usage, TokenSource::Tokenizer, TokenSource::None].as_slice());
     (
         (any::<[u8; 16]>(), any::<[u8; 16]>(), any::<[u8; 8]>()),
-        (any::<[u32; 5]>(), any::<[u64; 3]>(), any::<[bool; 2]>()),
+        (any::<[u32; 5]>(), any::<[u64; 3]>(), any::<[bool; 2]>(), option::of(any::<(u64, u32)>())),
         (phases(), answer(), nanos()),
         (option::of(any::<u16>()), prop_oneof![Just(ConnectionUse::default()), connection]),
         (tcp(), tcp(), source, option::of(nanos()), option::of(0.0..1e9), any::<u16>()),
@@ -240,6 +240,8 @@ fn any_record() -> impl Strategy<Value = Record> {
             agent: numbers.0[2],
             worker: numbers.0[3],
             seq: numbers.1[0],
+            session: numbers.3.map(|(session, _)| session),
+            turn: numbers.3.map(|(_, turn)| turn),
             attempt: numbers.0[4],
             warmup: numbers.2[0],
             phases,
