@@ -8,23 +8,14 @@ use clap::Args;
 use ttft_dialect::Dialect;
 use ttft_drive::RequestMaker;
 use ttft_model::{
-    ApiKey, CachePolicy, Endpoint, Header, HttpVersion, ImageSize, Images, Lengths, Pick, Prefixes, Prompt,
-    Resolve, Span, Timeouts, Workload,
+    ApiKey, Endpoint, Header, HttpVersion, ImageSize, Lengths, Pick, Resolve, Span, Timeouts, Workload,
 };
+use ttft_plan::file::{Overlay, Part};
 use ttft_plan::{EndpointError, endpoint_url};
 use ttft_store::redact;
 use ttft_wire::{ConnectOptions, Target, TlsOptions, tls_config};
 
 use crate::usage;
-
-/// The variable that holds the API key unless another is named.
-const KEY_VARIABLE: &str = "OPENAI_API_KEY";
-
-/// Prompt tokens of a run that names none.
-const DEFAULT_PROMPT: Lengths = Lengths::Fixed(500);
-
-/// Most output tokens of a run that names none.
-const DEFAULT_ANSWER: u32 = 64;
 
 /// Where requests go.
 #[derive(Debug, Args)]
@@ -33,10 +24,10 @@ pub(crate) struct EndpointArgs {
     /// Base URL (http://host:8000, …/v1, https://gateway/api) or full path; without one, the built-in simulated
     /// engine is tested
     pub url: Option<String>,
-    /// Model to ask for; by default the first that the server lists
-    #[arg(long, short)]
-    pub model: Option<String>,
-    /// Stream dialect: a name, or a TOML file. By default told from the URL
+    /// Model to ask for [default: the first that the server lists]; for a run a list, with stages of each
+    #[arg(long, short, value_name = "NAME,…", value_delimiter = ',')]
+    pub model: Vec<String>,
+    /// Stream dialect: a name, or a TOML file [default: told from the URL, else openai-chat]
     #[arg(long)]
     pub dialect: Option<String>,
     /// Extra request header, `Name: value`; may be repeated
@@ -48,12 +39,12 @@ pub(crate) struct EndpointArgs {
     /// File with the API key
     #[arg(long, value_name = "FILE", conflicts_with = "api_key_env")]
     pub api_key_file: Option<String>,
-    /// Header that carries each request's own id, for the logs of servers and gateways
-    #[arg(long, value_name = "NAME", default_value = "x-request-id")]
-    pub request_id_header: String,
-    /// Protocol: 1.1 is the precise mode; on 2 several streams share a connection
-    #[arg(long, value_name = "VERSION", value_parser = parse_http, default_value = "1.1")]
-    pub http: HttpVersion,
+    /// Header that carries each request's own id, for the logs of servers and gateways [default: x-request-id]
+    #[arg(long, value_name = "NAME")]
+    pub request_id_header: Option<String>,
+    /// Protocol: 1.1 is the precise mode; on 2 several streams share a connection [default: 1.1]
+    #[arg(long, value_name = "VERSION", value_parser = parse_http)]
+    pub http: Option<HttpVersion>,
     /// Accept any certificate
     #[arg(long)]
     pub insecure: bool,
@@ -61,7 +52,7 @@ pub(crate) struct EndpointArgs {
     #[arg(long, value_name = "FILE")]
     pub ca: Option<String>,
     /// Connect to ADDR for HOST:PORT, without asking the resolver; may be repeated
-    #[arg(long, value_name = "HOST:PORT:ADDR", value_parser = parse_resolve)]
+    #[arg(long, value_name = "HOST:PORT:ADDR")]
     pub resolve: Vec<Resolve>,
 }
 
@@ -92,20 +83,20 @@ pub(crate) struct PromptArgs {
     #[arg(long, value_name = "FILE")]
     pub tokenizer: Option<String>,
     /// This many beginnings are shared by the prompts, each of --prefix-tokens, which come on top of the prompt's own
-    #[arg(long, value_name = "N", value_parser = count32, requires = "prefix_tokens")]
+    #[arg(long, value_name = "N", value_parser = count32)]
     pub prefix_groups: Option<u32>,
     /// Tokens of a shared beginning [groups: 1]
     #[arg(long, value_name = "N", value_parser = count32)]
     pub prefix_tokens: Option<u32>,
-    /// How a request takes one of them: uniform, or zipf:EXPONENT (a few are taken most often)
-    #[arg(long, value_name = "HOW", default_value = "uniform", requires = "prefix_tokens")]
-    pub prefix_pick: Pick,
+    /// How a request takes one of them: uniform, or zipf:EXPONENT (a few are taken most often) [default: uniform]
+    #[arg(long, value_name = "HOW")]
+    pub prefix_pick: Option<Pick>,
     /// Images sent with each prompt, made up, no two the same
     #[arg(long, value_name = "N", value_parser = count32)]
     pub images: Option<u32>,
-    /// Width and height of an image
-    #[arg(long, value_name = "WxH", default_value = "512x512", requires = "images")]
-    pub image_size: ImageSize,
+    /// Width and height of an image [default: 512x512]
+    #[arg(long, value_name = "WxH")]
+    pub image_size: Option<ImageSize>,
     /// JSON object merged into every request body; null removes a field
     #[arg(long, value_name = "JSON")]
     pub body_json: Option<String>,
@@ -116,18 +107,18 @@ pub(crate) struct PromptArgs {
 #[command(next_help_heading = "Timeouts")]
 #[expect(clippy::struct_field_names, reason = "the names are the flags")]
 pub(crate) struct TimeoutArgs {
-    /// For name, TCP and TLS together
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    pub timeout_connect: Span,
-    /// From the start to the first token
-    #[arg(long, value_name = "TIME", default_value = "10m")]
-    pub timeout_first_token: Span,
-    /// Between two reads of a stream
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    pub timeout_idle: Span,
-    /// The whole request
-    #[arg(long, value_name = "TIME", default_value = "30m")]
-    pub timeout_total: Span,
+    /// For name, TCP and TLS together [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub timeout_connect: Option<Span>,
+    /// From the start to the first token [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    pub timeout_first_token: Option<Span>,
+    /// Between two reads of a stream [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    pub timeout_idle: Option<Span>,
+    /// The whole request [default: 30m]
+    #[arg(long, value_name = "TIME")]
+    pub timeout_total: Option<Span>,
 }
 
 /// A count such as `200` or `4k`, for clap.
@@ -153,21 +144,9 @@ fn parse_http(text: &str) -> Result<HttpVersion, String> {
     }
 }
 
-fn parse_resolve(text: &str) -> Result<Resolve, String> {
-    let form = || "write it as HOST:PORT:ADDR, for instance gateway.example:443:127.0.0.1".to_owned();
-    let (host, rest) = text.split_once(':').ok_or_else(form)?;
-    let (port, addr) = rest.split_once(':').ok_or_else(form)?;
-    let addr = addr.trim_matches(['[', ']']);
-    Ok(Resolve {
-        host: host.to_ascii_lowercase(),
-        port: port.parse().map_err(|_| form())?,
-        addr: addr.parse().map_err(|_| form())?,
-    })
-}
-
 impl EndpointArgs {
     /// The extra headers. A wrong one is not shown: it may be a secret with a slip in its name.
-    pub(crate) fn headers(&self) -> anyhow::Result<Vec<Header>> {
+    fn headers(&self) -> anyhow::Result<Vec<Header>> {
         let parse = |(i, text): (usize, &String)| match text.split_once(':') {
             Some((name, value)) => {
                 Ok(Header { name: name.trim().to_ascii_lowercase(), value: value.trim().to_owned() })
@@ -177,12 +156,12 @@ impl EndpointArgs {
         self.header.iter().enumerate().map(parse).collect()
     }
 
-    /// Where the key comes from.
-    pub(crate) fn api_key(&self) -> anyhow::Result<ApiKey> {
+    /// Where the key comes from, if that was said.
+    fn api_key(&self) -> anyhow::Result<Option<ApiKey>> {
         match (&self.api_key_file, &self.api_key_env) {
-            (Some(file), _) => Ok(ApiKey::File(file.clone())),
-            (None, None) => Ok(ApiKey::Env(KEY_VARIABLE.to_owned())),
-            (None, Some(name)) if std::env::var_os(name).is_some() => Ok(ApiKey::Env(name.clone())),
+            (Some(file), _) => Ok(Some(ApiKey::File(file.clone()))),
+            (None, None) => Ok(None),
+            (None, Some(name)) if std::env::var_os(name).is_some() => Ok(Some(ApiKey::Env(name.clone()))),
             (None, Some(name)) if redact::is_variable(name) => {
                 Err(usage(anyhow!("the environment has no variable `{name}`: set it to the key")))
             }
@@ -192,85 +171,80 @@ impl EndpointArgs {
         }
     }
 
-    /// The endpoint of a plan; `url` as the user wrote it, or the simulated engine.
-    pub(crate) fn endpoint(&self) -> anyhow::Result<Endpoint> {
-        let given = self.url.clone().unwrap_or_else(|| crate::simulator::DEFAULT.to_owned());
-        let dialect = self.dialect.clone().unwrap_or_else(|| dialect_of_url(&given));
-        Ok(Endpoint {
-            url: given,
-            dialect,
-            model: self.model.clone(),
-            api_key: self.api_key()?,
-            headers: self.headers()?,
-            http: self.http,
-            insecure: self.insecure,
-            ca: self.ca.clone(),
-            resolve: self.resolve.clone(),
-            request_id_header: self.request_id_header.to_ascii_lowercase(),
-            ..Endpoint::default()
-        })
+    /// Puts what was said into the words of a plan.
+    pub(crate) fn lay(&self, flags: &mut Overlay) -> anyhow::Result<()> {
+        let headers = (!self.header.is_empty()).then(|| self.headers()).transpose()?;
+        let mut put = Putter { flags, part: Part::Endpoint };
+        put.say("url", "URL", self.url.as_ref())?;
+        put.say("dialect", "--dialect", self.dialect.as_ref())?;
+        put.say("api_key", "--api-key-env", self.api_key()?)?;
+        put.say("headers", "--header", headers)?;
+        let request_id = self.request_id_header.as_ref().map(|name| name.to_ascii_lowercase());
+        put.say("request_id_header", "--request-id-header", request_id)?;
+        put.say("http", "--http", self.http)?;
+        put.say("insecure", "--insecure", self.insecure.then_some(true))?;
+        put.say("ca", "--ca", self.ca.as_ref())?;
+        put.say("resolve", "--resolve", given(&self.resolve))?;
+        flags.models(&self.model);
+        Ok(())
     }
 }
 
-/// The dialect that a URL's path tells; a base URL tells none, and is taken for the most common one.
-fn dialect_of_url(url: &str) -> String {
-    Dialect::of_path(url).map_or("openai-chat".to_owned(), |dialect| dialect.name().to_owned())
+/// Puts flags of one part of a plan into its words.
+pub(crate) struct Putter<'a> {
+    pub(crate) flags: &'a mut Overlay,
+    pub(crate) part: Part,
+}
+
+impl Putter<'_> {
+    /// What a flag says, if it was given.
+    pub(crate) fn say<T: serde::Serialize>(
+        &mut self,
+        key: &str,
+        flag: &str,
+        value: Option<T>,
+    ) -> anyhow::Result<()> {
+        self.flags.put(self.part, key, flag, value).map_err(usage)
+    }
+}
+
+/// A list that was given.
+pub(crate) fn given<T>(list: &[T]) -> Option<&[T]> {
+    (!list.is_empty()).then_some(list)
+}
+
+/// The dialect that a URL's path tells; a base URL tells none.
+pub(crate) fn dialect_of_url(url: &str) -> Option<String> {
+    Dialect::of_path(url).map(|dialect| dialect.name().to_owned())
 }
 
 impl PromptArgs {
-    /// The workload of a plan.
-    pub(crate) fn workload(&self, cache: CachePolicy) -> anyhow::Result<Workload> {
-        let prompt = match (&self.prompt, &self.dataset) {
-            (Some(text), _) => Prompt::Text(text.clone()),
-            (None, Some(file)) => Prompt::File(file.clone()),
-            (None, None) => match self.prompt_tokens.clone().unwrap_or(DEFAULT_PROMPT) {
-                Lengths::Fixed(tokens) => Prompt::Tokens(tokens),
-                Lengths::Recorded => {
-                    return Err(usage(anyhow!("--prompt-tokens takes lengths; --trace takes recorded ones")));
-                }
-                drawn => Prompt::Lengths(drawn),
-            },
-        };
-        let from_file = self.dataset.is_some() || matches!(prompt, Prompt::Lengths(Lengths::Empirical(_)));
-        let (max_tokens, output) = match self.max_tokens.clone() {
-            None if from_file => (DEFAULT_ANSWER, Some(Lengths::Recorded)),
-            None => (DEFAULT_ANSWER, None),
-            Some(Lengths::Fixed(tokens)) => (tokens, None),
-            Some(Lengths::Recorded) => (DEFAULT_ANSWER, Some(Lengths::Recorded)),
-            // Only the file knows how long they may get.
-            Some(drawn @ Lengths::Empirical(_)) => (DEFAULT_ANSWER, Some(drawn)),
-            Some(drawn) => (drawn.most(), Some(drawn)),
-        };
-        let prefix = self.prefix_tokens.map(|tokens| Prefixes {
-            groups: self.prefix_groups.unwrap_or(1).max(1),
-            tokens,
-            pick: self.prefix_pick,
-        });
-        let images = self.images.map(|count| Images { count, size: self.image_size });
-        Ok(Workload {
-            prompt,
-            max_tokens,
-            output,
-            ignore_eos: self.ignore_eos,
-            tokenizer: self.tokenizer.clone(),
-            prefix,
-            images,
-            cache,
-            body_json: self.body_json.clone(),
-            ..Workload::default()
-        })
+    /// Puts what was said into the words of a plan.
+    pub(crate) fn lay(&self, flags: &mut Overlay) -> anyhow::Result<()> {
+        let mut put = Putter { flags, part: Part::Workload };
+        put.say("prompt", "--prompt", self.prompt.as_ref())?;
+        put.say("prompt_tokens", "--prompt-tokens", self.prompt_tokens.as_ref())?;
+        put.say("dataset", "--dataset", self.dataset.as_ref())?;
+        put.say("max_tokens", "--max-tokens", self.max_tokens.as_ref())?;
+        put.say("ignore_eos", "--ignore-eos", self.ignore_eos.then_some(true))?;
+        put.say("tokenizer", "--tokenizer", self.tokenizer.as_ref())?;
+        put.say("prefix.groups", "--prefix-groups", self.prefix_groups)?;
+        put.say("prefix.tokens", "--prefix-tokens", self.prefix_tokens)?;
+        put.say("prefix.pick", "--prefix-pick", self.prefix_pick)?;
+        put.say("images.count", "--images", self.images)?;
+        put.say("images.size", "--image-size", self.image_size)?;
+        put.say("body_json", "--body-json", self.body_json.as_ref())
     }
 }
 
 impl TimeoutArgs {
-    /// The timeouts of a plan.
-    pub(crate) fn timeouts(&self) -> Timeouts {
-        Timeouts {
-            connect: self.timeout_connect,
-            first_token: self.timeout_first_token,
-            idle: self.timeout_idle,
-            total: self.timeout_total,
-        }
+    /// Puts what was said into the words of a plan.
+    pub(crate) fn lay(&self, flags: &mut Overlay) -> anyhow::Result<()> {
+        let mut put = Putter { flags, part: Part::Run };
+        put.say("timeouts.connect", "--timeout-connect", self.timeout_connect)?;
+        put.say("timeouts.first_token", "--timeout-first-token", self.timeout_first_token)?;
+        put.say("timeouts.idle", "--timeout-idle", self.timeout_idle)?;
+        put.say("timeouts.total", "--timeout-total", self.timeout_total)
     }
 }
 

@@ -6,9 +6,6 @@ use ttft_sim::{Profile, Sim, SimOptions};
 /// What such an endpoint begins with.
 const SCHEME: &str = "sim:";
 
-/// The endpoint that is tested when none is named.
-pub(crate) const DEFAULT: &str = "sim:default";
-
 /// A simulated engine of this process, if the endpoint names one.
 pub(crate) fn start(endpoint: &str, seed: u64) -> anyhow::Result<Option<Sim>> {
     let Some(name) = endpoint.strip_prefix(SCHEME) else { return Ok(None) };

@@ -78,6 +78,17 @@ pub enum Error {
         /// The largest one.
         high: String,
     },
+    /// A bound that nothing measured can keep.
+    #[error("objective `{0}`: nothing can keep it")]
+    Impossible(String),
+    /// Two bounds that exclude each other.
+    #[error("objectives `{first}` and `{second}`: no run can keep both")]
+    Exclusive {
+        /// The lower bound.
+        first: String,
+        /// The upper bound.
+        second: String,
+    },
     /// The metric has many values a request, so it needs a statistic.
     #[error(
         "objective `{text}`: `{metric}` has many values a request; ask for a statistic of it, as in `{metric}_p99`"

@@ -56,7 +56,7 @@ pub use knee::{Axis, Knee, KneePoint};
 pub use phases::{Phase, phases};
 pub use reconcile::{Agreement, Gateway, Pair, PerRequest, Reconcile};
 pub use samples::Samples;
-pub use slo::{Comparison, Slo, Statistic, Subject};
+pub use slo::{Comparison, Slo, Statistic, Subject, objectives};
 pub use stream::Stream;
 pub use summary::{
     FailureGroup, Requests, RunHead, SCHEMA, StageSummary, Summary, Throughput, TokenCounts, Tokens,

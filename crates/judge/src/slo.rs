@@ -1,13 +1,17 @@
 //! Objectives as users write them: `ttft_p95<2s`, `tpot<50ms`, `error_rate<1%`.
 
+mod conflict;
+
 use std::fmt;
 use std::str::FromStr;
 
-use ttft_model::Span;
+use ttft_model::{Span, nearest};
 
 use crate::Error;
 use crate::metrics::{GAP_METRICS, METRICS, Metric};
 use crate::quantile::PERCENTILES;
+
+pub use conflict::objectives;
 
 /// An objective.
 #[derive(Debug, Clone)]
@@ -138,11 +142,11 @@ fn unknown(text: &str, name: &str) -> Error {
         METRICS.iter().map(|m| m.name).chain(GAP_METRICS.map(|(name, _)| name)).chain(STAGE_WIDE).collect();
     // A statistic behind a misspelt metric should not pull the guess towards long names.
     let base = name.rsplit_once("_p").map_or(name, |(base, _)| base);
-    let nearest = known.iter().min_by_key(|k| distance(k, base)).copied().unwrap_or_default();
+    let near = nearest(base, known.iter().copied()).map_or("", |(nearest, _)| nearest);
     Error::UnknownMetric {
         text: text.to_owned(),
         name: name.to_owned(),
-        nearest: nearest.to_owned(),
+        nearest: near.to_owned(),
         known: known.join(", "),
     }
 }
@@ -161,22 +165,6 @@ fn number(text: &str, value: &str) -> Result<f64, Error> {
         Ok(n) if n.is_finite() => Ok(n * scale),
         _ => Err(Error::Number { text: text.to_owned(), value: value.to_owned() }),
     }
-}
-
-/// Levenshtein's distance between two short names.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

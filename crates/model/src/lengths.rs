@@ -142,7 +142,8 @@ impl Serialize for Lengths {
 
 impl<'de> Deserialize<'de> for Lengths {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        let expected = "a length such as 500, \"4k\" or \"uniform:100:900\"";
+        let text = crate::units::text_or_number(deserializer, expected)?;
         text.parse().map_err(serde::de::Error::custom)
     }
 }

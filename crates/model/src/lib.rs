@@ -9,6 +9,7 @@ mod answer;
 mod error_class;
 mod lengths;
 mod nanos;
+mod nearest;
 mod outcome;
 mod plan;
 mod record;
@@ -19,12 +20,13 @@ pub use answer::{Answer, Channel, EventLog, ServerTimings, StreamFacts, TokenSou
 pub use error_class::ErrorClass;
 pub use lengths::{Lengths, ParseLengthsError};
 pub use nanos::{Nanos, Stamp, StampSource};
+pub use nearest::nearest;
 pub use outcome::{Failure, Outcome};
 pub use plan::{
     ApiKey, Arrival, Budget, CachePolicy, Calibration, Client, Connections, Endpoint, Header, HttpVersion,
-    ImageSize, Images, Load, NVIDIA_SMI, ParseImageSizeError, ParsePickError, ParseThinkError, Pick, Plan,
-    Prefixes, Prompt, Resolve, SaveStreams, Session, Share, Sources, Stage, StageError, Stop, Think,
-    Timeouts, Workload,
+    ImageSize, Images, Load, NVIDIA_SMI, ParseImageSizeError, ParsePickError, ParseResolveError,
+    ParseThinkError, Pick, Plan, Prefixes, Prompt, Resolve, SaveStreams, Session, Share, Sources, Stage,
+    StageError, Stop, Think, Timeouts, Workload,
 };
 pub use record::{ConnectionUse, Doubt, Phases, Record, RequestId, TcpFacts, TraceId};
 pub use run::{ClockInfo, Run, StageWindow};

@@ -6,18 +6,20 @@ use crate::{Lengths, Span};
 
 mod asking;
 mod defaults;
+mod resolve;
 mod sources;
 mod stage;
 mod think;
 
 pub use asking::{ImageSize, Images, ParseImageSizeError, ParsePickError, Pick, Prefixes, Session};
+pub use resolve::{ParseResolveError, Resolve};
 pub use sources::{NVIDIA_SMI, Sources};
 pub use stage::{Arrival, Load, Share, Stage, StageError, Stop};
 pub use think::{ParseThinkError, Think};
 
 /// A whole load test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Plan {
     /// A short name, part of the run folder's name.
     pub name: String,
@@ -28,16 +30,13 @@ pub struct Plan {
     /// How long requests under way may still run when a stage's time is over.
     pub drain: Span,
     /// Silence before each stage but the first, so that one does not disturb the next.
-    #[serde(default)]
     pub settle: Span,
     /// A stage ends early when the 95 % interval of its TTFT p95 is narrower than this share of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
     /// What the run may use up.
-    #[serde(default)]
     pub budget: Budget,
     /// Objectives such as `ttft_p95<2s`.
-    #[serde(default)]
     pub slo: Vec<String>,
     /// Where requests go; the first one unless a stage names another. Never empty.
     pub endpoints: Vec<Endpoint>,
@@ -103,10 +102,9 @@ pub struct Budget {
 
 /// Where requests go and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Endpoint {
     /// Its name in stages and reports.
-    #[serde(default = "defaults::default_name")]
     pub name: String,
     /// The full URL that requests are sent to.
     pub url: String,
@@ -117,20 +115,16 @@ pub struct Endpoint {
     /// Where the key comes from; the key itself is never here.
     pub api_key: ApiKey,
     /// Extra request headers. Values that look secret are redacted when a plan is written.
-    #[serde(default)]
     pub headers: Vec<Header>,
     /// How connections are used.
     pub connections: Connections,
     /// Protocol version.
     pub http: HttpVersion,
     /// Do not verify certificates.
-    #[serde(default)]
     pub insecure: bool,
     /// A PEM file of extra roots.
-    #[serde(default)]
     pub ca: Option<String>,
     /// Addresses to use instead of asking the resolver.
-    #[serde(default)]
     pub resolve: Vec<Resolve>,
     /// HTTP/2 streams that may share one connection.
     pub streams_per_connection: u32,
@@ -147,18 +141,6 @@ pub struct Header {
     pub name: String,
     /// Its value.
     pub value: String,
-}
-
-/// `--resolve HOST:PORT:ADDR`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Resolve {
-    /// Host name.
-    pub host: String,
-    /// Port.
-    pub port: u16,
-    /// Address.
-    pub addr: std::net::IpAddr,
 }
 
 /// Where the API key comes from.
@@ -198,7 +180,7 @@ pub enum HttpVersion {
 
 /// How long each phase may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
     /// Name, TCP and TLS together.
     pub connect: Span,
@@ -250,7 +232,7 @@ impl SaveStreams {
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Workload {
     /// Its name in reports.
     pub name: String,
@@ -259,31 +241,28 @@ pub struct Workload {
     /// Output tokens asked for; the most of them, where `output` says more.
     pub max_tokens: u32,
     /// Output tokens of each request, where they differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Lengths>,
     /// How many words make the tokens of a made-up prompt.
-    #[serde(default)]
     pub calibration: Calibration,
     /// A `tokenizer.json`: by it made-up prompts have exactly the asked lengths, and answers are counted where the
     /// server does not count them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<String>,
     /// Beginnings that prompts share.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefixes>,
     /// Conversations of several turns; without it every request stands alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
     /// Images sent with each prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Images>,
     /// Ask the engine to go on to `max_tokens` even if the model would stop.
-    #[serde(default)]
     pub ignore_eos: bool,
     /// What may be found in the server's prefix cache.
     pub cache: CachePolicy,
     /// JSON object merged into every request body.
-    #[serde(default)]
     pub body_json: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Nanos;
@@ -72,8 +73,41 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        let text = text_or_number(deserializer, "a length of time such as \"500ms\" or \"2s\"")?;
+        text.parse().map_err(D::Error::custom)
     }
+}
+
+/// A text; or a number, as a text: where `"2s"` stands, `2` may stand as well.
+pub(crate) fn text_or_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    expected: &'static str,
+) -> Result<String, D::Error> {
+    struct Either(&'static str);
+    impl Visitor<'_> for Either {
+        type Value = String;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+            Ok(text.to_owned())
+        }
+
+        fn visit_u64<E: Error>(self, number: u64) -> Result<String, E> {
+            Ok(number.to_string())
+        }
+
+        fn visit_i64<E: Error>(self, number: i64) -> Result<String, E> {
+            Ok(number.to_string())
+        }
+
+        fn visit_f64<E: Error>(self, number: f64) -> Result<String, E> {
+            Ok(number.to_string())
+        }
+    }
+    deserializer.deserialize_any(Either(expected))
 }
 
 /// A count with an optional suffix: `4k` is 4,000, `1.5M` is 1,500,000; `_` and `,` between digits are allowed.

@@ -9,6 +9,7 @@ mod draft;
 mod draw;
 mod empirical;
 mod endpoint;
+pub mod file;
 mod picture;
 mod prompts;
 mod shared;

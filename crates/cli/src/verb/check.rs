@@ -7,12 +7,13 @@ use ttft_drive::{Single, single};
 use ttft_judge::Finding;
 use ttft_judge::check::{CheckContext, findings};
 use ttft_kernel::{Anchor, raise_open_files};
-use ttft_model::{CachePolicy, Outcome};
+use ttft_model::{Outcome, Plan};
+use ttft_plan::file::{Draft, Overlay};
 use ttft_store::redact::{REDACTED, Secrets};
 
-use crate::endpoint::{EndpointArgs, PromptArgs, TimeoutArgs, reach};
+use crate::endpoint::{EndpointArgs, PromptArgs, TimeoutArgs, dialect_of_url, reach};
 use crate::exit::Exit;
-use crate::{model, output, recording, simulator};
+use crate::{model, output, recording, simulator, usage};
 
 /// Look at an endpoint: one streamed request, every phase as a waterfall, and what is odd about it
 #[derive(Debug, clap::Args)]
@@ -41,9 +42,8 @@ pub(crate) struct Args {
 
 /// Checks one endpoint.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let mut endpoint = args.endpoint.endpoint()?;
-    let timeouts = args.timeouts.timeouts();
-    let workload = args.prompt.workload(CachePolicy::Cold)?;
+    let plan = plan(args)?;
+    let (mut endpoint, workload, timeouts) = (plan.endpoint().clone(), &plan.workloads[0], plan.timeouts);
     let sim = simulator::start(&endpoint.url, 0)?;
     let base = sim.as_ref().map(|sim| format!("http://{}", sim.addr()));
     let reached = reach(&endpoint, &timeouts, base.as_deref())?;
@@ -56,14 +56,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let _anchor = Anchor::establish();
 
     // The second request shows whether the first one's connection can be used again.
-    let maker = reached.maker(&endpoint, &workload, 1, 1)?;
+    let maker = reached.maker(&endpoint, workload, 1, 1)?;
     let mut singles =
         single(&reached.target, &reached.dialect, &reached.connect, &endpoint.resolve, timeouts, &maker, 2)
             .context("cannot start an event loop")?
             .into_iter();
     let mut first = singles.next().context("no request was sent")?;
     let second = singles.next();
-    let mut secrets = Secrets::of_requests(&endpoint, std::slice::from_ref(&workload));
+    let mut secrets = Secrets::of_requests(&endpoint, std::slice::from_ref(workload));
     secrets.add(reached.key.as_deref().unwrap_or_default());
     keep_out(&secrets, &mut first);
     let context = context(&first, second.as_ref(), &endpoint, models.ok(), reached.key.is_some());
@@ -85,6 +85,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let measured = first.record.outcome() == Outcome::Ok && first.record.answer.first_token.is_some();
     Ok(if measured { Exit::Ok } else { Exit::NotMeasured })
+}
+
+/// The plan of one request: its endpoint, its workload and its times.
+fn plan(args: &Args) -> anyhow::Result<Plan> {
+    if args.endpoint.model.len() > 1 {
+        return Err(usage(anyhow::anyhow!("--model: one request asks for one model")));
+    }
+    let mut flags = Overlay::default();
+    args.endpoint.lay(&mut flags)?;
+    args.prompt.lay(&mut flags)?;
+    args.timeouts.lay(&mut flags)?;
+    let mut draft = Draft::new();
+    draft.lay(&flags).map_err(usage)?;
+    draft.plan(&dialect_of_url).map_err(usage)
 }
 
 /// A server may repeat the key in what it says.

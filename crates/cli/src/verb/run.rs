@@ -5,6 +5,7 @@ mod calibrate;
 mod context;
 mod facts;
 pub(crate) mod guide;
+mod lay;
 pub(crate) mod play;
 mod ready;
 pub(crate) mod recorder;

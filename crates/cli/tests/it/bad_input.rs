@@ -34,8 +34,8 @@ fn flags_that_are_unknown_or_do_not_fit_together() {
     refused(&home, "run --prompt a --dataset b", &[], &["--prompt", "cannot be used with", "--dataset"]);
     refused(&home, "run --prompt-tokens 5 --dataset b", &[], &["--prompt-tokens", "--dataset"]);
     refused(&home, "run -c 2 --max-in-flight 3", &[], &["--max-in-flight", "--concurrency"]);
-    refused(&home, "run --max-in-flight 3", &[], &["--rate"]);
-    refused(&home, "run --arrival constant", &[], &["--rate"]);
+    refused(&home, "run --max-in-flight 3", &[], &["--max-in-flight: goes with --rate and --trace"]);
+    refused(&home, "run --arrival constant", &[], &["--arrival: goes with --rate"]);
     refused(&home, "run --rate 2 --ramp-up 3s", &[], &["--ramp-up", "cannot be used with"]);
     refused(&home, "run --api-key-env A --api-key-file b", &[], &["--api-key-env", "--api-key-file"]);
 }
@@ -44,12 +44,12 @@ fn flags_that_are_unknown_or_do_not_fit_together() {
 fn values_that_are_none() {
     let home = Home::new();
     refused(&home, "run -n x", &[], &["`x` is not a count", "`200`, `4k` or `1M`"]);
-    refused(&home, "run -n 0", &[], &["--requests 0 would send nothing"]);
-    refused(&home, "run -c 0", &[], &["--concurrency 0 would send nothing"]);
-    refused(&home, "run -c 5000000000", &[], &["too large"]);
-    refused(&home, "run --max-tokens 0", &[], &["--max-tokens 0 asks for no answer"]);
+    refused(&home, "run -n 0", &[], &["'--requests <N>': it is 1 or more"]);
+    refused(&home, "run -c 0", &[], &["'--concurrency <N,…>': it is 1 or more"]);
+    refused(&home, "run -c 5000000000", &[], &["`stages.0.concurrency`", "5000000000"]);
+    refused(&home, "run --max-tokens 0", &[], &["`max_tokens` 0 asks for no answer"]);
     refused(&home, "run -d 5parsecs", &[], &["not a length of time", "`500ms`"]);
-    refused(&home, "run -d 0s", &[], &["would never end"]);
+    refused(&home, "run -d 0s", &[], &["`duration` 0 would send nothing"]);
     for rate in ["0", "-1", "x", "nan", "inf"] {
         refused(&home, "run --rate", &[rate], &["requests a second, above 0"]);
     }
@@ -72,6 +72,9 @@ fn objectives_that_are_none_name_the_nearest() {
     slo("ttft_p95", &["has no comparison", "`ttft_p95<2s`"]);
     slo("ttft_p95<fast", &["`fast` is not a length of time"]);
     slo("itl<2ms", &["itl"]);
+    slo("ttft_p95<0s", &["nothing can keep it"]);
+    let both = ["ttft_p95<2s", "--slo", "ttft_p50>3s"];
+    refused(&home, "run --slo", &both, &["`ttft_p50>3s` and `ttft_p95<2s`: no run can keep both"]);
 }
 
 #[test]
@@ -96,39 +99,6 @@ fn data_sets() {
     refused(&home, "run --dataset broken.jsonl", &[], &["broken.jsonl, line 1"]);
     std::fs::write(home.path("latin1.txt"), b"caf\xe9").unwrap();
     refused(&home, "run --dataset latin1.txt", &[], &["latin1.txt", "UTF-8"]);
-}
-
-#[test]
-fn plans() {
-    let home = Home::new();
-    refused(&home, "run --plan nope.toml", &[], &["cannot read the plan nope.toml"]);
-    home.ttft("run sim:instant -c 1 -n 2 --max-tokens 2 --out out").expect(0);
-    let plan = home.read("out/plan.toml");
-    let spoilt = |change: &dyn Fn(&str) -> String| {
-        home.write("plan.toml", &change(&plan));
-        home.ttft("run --plan plan.toml --out again").expect(2).err
-    };
-    let unknown = spoilt(&|plan| plan.replacen("\nseed = 1\n", "\nseed = 1\nsede = 2\n", 1));
-    assert!(
-        unknown.contains("plan.toml, line 5: unknown field `sede`, expected one of `name`, `seed`"),
-        "{unknown}"
-    );
-    let text = spoilt(&|plan| plan.replacen("seed = 1", "seed = \"one\"", 1));
-    assert!(text.contains("plan.toml, line 4: invalid type: string \"one\""), "{text}");
-    let missing = spoilt(&|plan| plan.replacen("seed = 1", "", 1));
-    assert!(missing.contains("missing field `seed`"), "{missing}");
-    let broken = spoilt(&|_| "seed = = 1".to_owned());
-    assert!(broken.contains("plan.toml, line 1"), "{broken}");
-    let endless = spoilt(&|plan| plan.replacen("requests = 2", "", 1));
-    assert!(endless.contains("stage c1 would never end"), "{endless}");
-    let nowhere = spoilt(&|plan| plan.replacen("workload = 0", "workload = 7", 1));
-    assert!(nowhere.contains("stage c1 names workload 7"), "{nowhere}");
-    let slo = spoilt(&|plan| plan.replacen("slo = []", "slo = [\"tftt<1s\"]", 1));
-    assert!(slo.contains("did you mean `ttft`"), "{slo}");
-    for message in [unknown, text, missing, broken, endless, nowhere, slo] {
-        assert_eq!(message.trim_end().lines().count(), 1, "{message}");
-    }
-    assert!(!home.path("again").exists());
 }
 
 #[test]

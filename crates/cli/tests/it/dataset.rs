@@ -149,7 +149,7 @@ fn a_trace_that_cannot_be_replayed() {
         ("--trace seconds.jsonl", "--trace-format guidellm (seconds)"),
         ("--trace prompts.jsonl", "no timestamp"),
         ("--trace bad.csv", "bad.csv, line 3: `x` is no number of tokens"),
-        ("--trace bad.csv --cache warm", "--cache warm does not go with --trace"),
+        ("--trace bad.csv --cache warm", "a trace does not go with a warm cache"),
         ("--trace bad.csv --rate 5", "cannot be used with"),
         ("--trace bad.csv --concurrency 5", "cannot be used with"),
         ("--trace bad.csv --prompt x", "cannot be used with"),

@@ -14,6 +14,7 @@ mod hostile;
 mod limits;
 mod load;
 mod metrics;
+mod plans;
 mod prompts;
 mod raw_server;
 mod reach;

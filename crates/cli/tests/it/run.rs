@@ -117,36 +117,6 @@ fn json_stands_alone_on_standard_output() {
 }
 
 #[test]
-fn a_plan_runs_again() {
-    let home = Home::new();
-    let sim = Sim::start(&home, "");
-    let flags = "-c 1,2 -n 4 --warmup 1 --max-tokens 8 --prompt-tokens 40 --cache warm --connections per-user \
-                 --slo ttft_p95<60s --seed 7 --name first -H x-run:1 --body-json {\"temperature\":0}";
-    home.ttft(&format!("run {} {flags} --out out", sim.url)).expect(0);
-    home.ttft("run --plan out/plan.toml --out again").expect(0);
-    assert_eq!(home.read("out/plan.toml"), home.read("again/plan.toml"));
-    let (first, second) = (home.summary("out"), home.summary("again"));
-    for stage in 0..2 {
-        for part in ["name", "load", "requests"] {
-            assert_eq!(first["stages"][stage][part], second["stages"][stage][part]);
-        }
-    }
-
-    // What names a run anew may be given beside its plan.
-    let other = Sim::start(&home, "");
-    home.ttft(&format!("run {} --plan out/plan.toml --name other --seed 8 --model m --out other", other.url))
-        .expect(0);
-    let third = home.summary("other");
-    assert_eq!(third["run"]["name"], "other");
-    assert_eq!(third["run"]["seed"], 8);
-    assert_eq!(third["run"]["model"], "m");
-    assert!(third["run"]["url"].as_str().unwrap().starts_with(&other.url));
-    // What it says cannot: nobody would know which of the two held.
-    let both = home.ttft("run --plan out/plan.toml --max-tokens 9").expect(2);
-    assert!(both.err.contains("--max-tokens") && both.err.contains("--plan"), "{both}");
-}
-
-#[test]
 fn a_missed_objective_is_exit_code_1() {
     let home = Home::new();
     let sim = Sim::start(&home, "");

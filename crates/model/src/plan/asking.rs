@@ -13,12 +13,17 @@ use crate::Lengths;
 #[serde(deny_unknown_fields)]
 pub struct Prefixes {
     /// How many there are.
+    #[serde(default = "one")]
     pub groups: u32,
     /// Tokens of each; a request's own part comes on top.
     pub tokens: u32,
     /// How a request takes one.
     #[serde(default)]
     pub pick: Pick,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// How a request takes one of several: `uniform`, or `zipf:EXPONENT`.

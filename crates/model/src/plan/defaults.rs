@@ -9,6 +9,9 @@ use crate::{Nanos, Span};
 /// The variable that holds the API key unless another is named.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
+/// The simulated engine that is built in.
+const SIMULATED: &str = "sim:default";
+
 const fn seconds(seconds: i64) -> Span {
     Span(Nanos::from_millis(seconds * 1000))
 }
@@ -24,7 +27,7 @@ pub(super) fn request_id_header() -> String {
 }
 
 impl Default for Plan {
-    /// No stage yet; one endpoint and one workload, both to be named.
+    /// No stage yet; the built-in engine, and one workload.
     fn default() -> Self {
         Self {
             name: "run".to_owned(),
@@ -49,7 +52,7 @@ impl Default for Endpoint {
     fn default() -> Self {
         Self {
             name: default_name(),
-            url: String::new(),
+            url: SIMULATED.to_owned(),
             dialect: "openai-chat".to_owned(),
             model: None,
             api_key: ApiKey::Env(KEY_VARIABLE.to_owned()),

@@ -59,7 +59,9 @@ impl Serialize for Think {
 
 impl<'de> Deserialize<'de> for Think {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        let expected = "a think time such as \"2s\", \"uniform:1s:3s\" or \"exp:2s\"";
+        let text = crate::units::text_or_number(deserializer, expected)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ttft_model::{Endpoint, HttpVersion, Sources};
+use ttft_plan::file::{Overlay, Part};
 use ttft_sources::{Catalogue, Reading};
 use ttft_store::ScrapeFile;
 use ttft_wire::{ConnectOptions, TlsOptions, tls_config};
 use url::Url;
 
 use super::scrape::{LIMIT, TIMEOUT, Watched};
-use crate::endpoint::Reached;
+use crate::endpoint::{Putter, Reached, given};
 use crate::verb::metrics::source::{Credentials, Fetcher, Kind, Source, plain_headers};
 use crate::{exit, output, usage};
 
@@ -34,20 +35,22 @@ pub(crate) struct SourceArgs {
 }
 
 impl SourceArgs {
-    /// What is scraped, as the flags say, and the plan where they say nothing.
-    pub(super) fn sources(&self, mut planned: Sources) -> anyhow::Result<Sources> {
-        if !self.server_metrics.is_empty() {
-            planned.server.clone_from(&self.server_metrics);
-        }
-        if !self.gpu_metrics.is_empty() {
-            planned.gpu.clone_from(&self.gpu_metrics);
-        }
+    /// Puts what was said into the words of a plan.
+    pub(super) fn lay(&self, flags: &mut Overlay) -> anyhow::Result<()> {
+        let mut put = Putter { flags, part: Part::Run };
+        put.say("sources.server", "--server-metrics", given(&self.server_metrics))?;
+        put.say("sources.gpu", "--gpu-metrics", given(&self.gpu_metrics))?;
         if self.no_server_metrics {
-            planned = Sources { server: Vec::new(), find: false, ..planned };
+            put.say("sources.server", "--no-server-metrics", Some(Vec::<String>::new()))?;
+            put.say("sources.find", "--no-server-metrics", Some(false))?;
         }
-        named(&planned)?;
-        Ok(planned)
+        Ok(())
     }
+}
+
+/// Refuses sources that are none.
+pub(super) fn check(planned: &Sources) -> anyhow::Result<()> {
+    named(planned).map(drop)
 }
 
 /// The sources that a plan names.
