@@ -94,15 +94,13 @@ impl Line {
         let under_way = started.saturating_sub(ok + failed);
         let of_time = self.stop.duration.map(|span| format!(" of {}", seconds(span.0))).unwrap_or_default();
         let of_count = self.stop.requests.map(|n| format!(" of {n}")).unwrap_or_default();
-        let mut line = format!(
-            "{}  {}{of_time}  {ok}{of_count} ok{failed_text}, {under_way} under way, {rate:.0} tok/s",
+        let left = self.left(elapsed, ok + failed);
+        let left = left.map(|left| format!(", about {} left", seconds(left))).unwrap_or_default();
+        format!(
+            "{}  {}{of_time}  {ok}{of_count} ok{failed_text}, {under_way} under way, {rate:.0} tok/s{left}",
             self.title,
             seconds(elapsed),
-        );
-        if let Some(left) = self.left(elapsed, ok + failed) {
-            line += &format!(", about {} left", seconds(left));
-        }
-        line
+        )
     }
 
     /// How long the whole run will take from now on, as far as that is known and worth a word.
@@ -129,8 +127,8 @@ impl Line {
 fn seconds(time: Nanos) -> String {
     let seconds = time.0 / 1_000_000_000;
     match seconds {
-        ..120 => format!("{seconds} s"),
-        ..7_200 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        i64::MIN..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min {:02} s", seconds / 60, seconds % 60),
         _ => format!("{} h {:02} min", seconds / 3_600, seconds / 60 % 60),
     }
 }

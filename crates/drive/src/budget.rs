@@ -102,17 +102,19 @@ impl Account {
         limits.extend(self.budget.max_total_tokens.map(|most| format!("{most} tokens")));
         limits.extend(self.budget.max_cost.map(|most| format!("a cost of {most}")));
         let tokens = self.tokens.load(Ordering::Relaxed);
-        let mut why = format!("the budget of {} holds no further request", limits.join(" and "));
-        why += &format!(": {tokens} tokens are used or set aside for requests under way");
-        if self.budget.max_cost.is_some() {
-            why += &format!(", which cost {:.6}", self.cost.load(Ordering::Relaxed) as f64 / UNITS);
-        }
+        let cost = self.budget.max_cost.map(|_| self.cost.load(Ordering::Relaxed) as f64 / UNITS);
+        let cost = cost.map(|cost| format!(", which cost {cost:.6}")).unwrap_or_default();
+        let limits = limits.join(" and ");
+        let mut why = format!(
+            "the budget of {limits} holds no further request: {tokens} tokens are used or set aside for requests under \
+             way{cost}"
+        );
         let (told, estimated) = (self.told.load(Ordering::Relaxed), self.estimated.load(Ordering::Relaxed));
         if estimated > 0 {
-            why += &format!(
-                "; the server told no usage for {estimated} of {} requests, which count by what they asked for",
-                told + estimated
-            );
+            let all = told + estimated;
+            why += "; the server told no usage for ";
+            why += &[estimated, all].map(|n| n.to_string()).join(" of ");
+            why += " requests, which count by what they asked for";
         }
         Some(why)
     }

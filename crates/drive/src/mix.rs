@@ -71,7 +71,7 @@ impl Mix {
     }
 }
 
-/// A number of `0..1` for each seed and number (the finaliser of SplitMix64).
+/// A number of `0..1` for each seed and number (the finaliser of `SplitMix64`).
 fn uniform(seed: u64, number: u64) -> f64 {
     let mut z = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -289,7 +289,8 @@ fn rate(client: &Client, stage: &Context, started: u64) -> Opinion {
 }
 
 fn users(client: &Client, stage: &Context, sent: u64) -> Opinion {
-    let Load::Closed { concurrency, .. } = stage.load else { return None };
+    // Users that think are not all waiting for an answer at once.
+    let Load::Closed { concurrency, think_time: None, .. } = stage.load else { return None };
     let most = client.max_in_flight;
     if most == 0 || most >= *concurrency {
         return None;

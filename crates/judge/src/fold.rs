@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ttft_model::{ErrorClass, Nanos, Outcome, Plan, Record, Run, Stage, StageWindow, TokenSource, Workload};
+use ttft_model::{
+    ErrorClass, Nanos, Outcome, Plan, Record, Run, Share, Stage, StageWindow, TokenSource, Workload,
+};
 
 use crate::client::{ClientFold, Context};
 use crate::decompose::Decomposition;
@@ -16,7 +18,8 @@ use crate::series::Series;
 use crate::server::{Server, SourceStage, View};
 use crate::stream::StreamFold;
 use crate::summary::{
-    FailureGroup, Requests, StageSummary, Summary, Throughput, TokenCounts, Tokens, WindowChoice, Windows,
+    FailureGroup, PartSummary, Requests, StageSummary, Summary, Throughput, TokenCounts, Tokens,
+    WindowChoice, Windows,
 };
 use crate::turns::TurnsFold;
 use crate::window::Flow;
@@ -82,6 +85,8 @@ impl<'a> RunFold<'a> {
 pub struct StageFold<'a> {
     plan: &'a Plan,
     stage: &'a Stage,
+    /// The first workload, and its number.
+    number: u32,
     workload: &'a Workload,
     window: &'a StageWindow,
     slos: Vec<Slo>,
@@ -100,6 +105,8 @@ pub struct StageFold<'a> {
     client: ClientFold,
     ours: Ours,
     turns: TurnsFold,
+    /// Where several workloads are mixed: each by itself.
+    parts: Vec<StageFold<'a>>,
 }
 
 /// What ok requests of one kind measured.
@@ -140,11 +147,30 @@ impl<'a> StageFold<'a> {
     pub fn new(plan: &'a Plan, window: &'a StageWindow) -> Result<Option<Self>, Error> {
         let slos = plan.slo.iter().map(|text| text.parse()).collect::<Result<Vec<Slo>, Error>>()?;
         let Some(stage) = plan.stages.get(window.stage as usize) else { return Ok(None) };
-        let first = stage.mix.first().and_then(|share| plan.workload(&share.workload));
-        let Some((_, workload)) = first else { return Ok(None) };
-        Ok(Some(Self {
+        let workloads: Option<Vec<_>> =
+            stage.mix.iter().map(|share| plan.workload(&share.workload)).collect();
+        let Some(workloads) = workloads else { return Ok(None) };
+        let of = |(number, workload)| Self::of(plan, stage, number, workload, window, slos.clone());
+        let Some(mut fold) = workloads.first().copied().map(of) else { return Ok(None) };
+        if workloads.len() > 1 {
+            fold.parts = workloads.into_iter().map(of).collect();
+        }
+        Ok(Some(fold))
+    }
+
+    /// A fold without parts.
+    fn of(
+        plan: &'a Plan,
+        stage: &'a Stage,
+        number: u32,
+        workload: &'a Workload,
+        window: &'a StageWindow,
+        slos: Vec<Slo>,
+    ) -> Self {
+        Self {
             plan,
             stage,
+            number,
             workload,
             window,
             last: window.start,
@@ -162,11 +188,15 @@ impl<'a> StageFold<'a> {
             turns: TurnsFold::default(),
             deadlines: Deadlines::of(&slos),
             slos,
-        }))
+            parts: Vec::new(),
+        }
     }
 
     /// Counts one record.
     pub fn push(&mut self, r: &Record) {
+        if let Some(part) = self.parts.iter_mut().find(|part| part.number == r.workload) {
+            part.push(r);
+        }
         if r.warmup {
             self.warmup += 1;
             return;
@@ -199,7 +229,14 @@ impl<'a> StageFold<'a> {
 
     /// The stage's summary, and what a look at several stages needs beside it.
     pub(crate) fn finish_with_evidence(self) -> (StageSummary, Evidence) {
-        let (window, reason) = self.choose();
+        let chosen = self.choose();
+        self.finish_in(chosen)
+    }
+
+    fn finish_in(mut self, chosen: (WindowChoice, Option<&'static str>)) -> (StageSummary, Evidence) {
+        let (window, reason) = chosen;
+        let parts = std::mem::take(&mut self.parts);
+        let parts: Vec<StageSummary> = parts.into_iter().map(|part| part.finish_in(chosen).0).collect();
         let start = self.window.start;
         let mut windows = Windows {
             steady: self.steady.figures(start, self.last),
@@ -241,13 +278,19 @@ impl<'a> StageFold<'a> {
         let mut summary = StageSummary {
             name: self.stage.name.clone(),
             load: self.stage.load.clone(),
-            workload: self.workload.name.clone(),
+            workload: match &parts[..] {
+                [] => self.workload.name.clone(),
+                several => several.iter().map(|part| part.workload.as_str()).collect::<Vec<_>>().join("+"),
+            },
             cache: self.workload.cache,
-            max_tokens: self.workload.max_tokens,
+            max_tokens: parts.iter().map(|part| part.max_tokens).max().unwrap_or(self.workload.max_tokens),
+            endpoint: (self.plan.endpoints.len() > 1).then(|| self.plan.endpoint_of(self.stage).name.clone()),
             model: self.plan.model_of(self.stage).map(str::to_owned),
             requests,
             window,
             window_reason: reason.map(str::to_owned),
+            ended_early: self.window.ended_early.clone(),
+            parts: Vec::new(),
             latency_ms,
             throughput,
             tokens,
@@ -262,6 +305,11 @@ impl<'a> StageFold<'a> {
             windows,
         };
         summary.goodput = good.finish(&self.slos, &summary, window_s);
+        let weights: f64 = self.stage.mix.iter().map(|share| share.weight).sum();
+        let sent = summary.requests.sent;
+        let part =
+            |(share, part): (&Share, StageSummary)| PartSummary::new(part, share.weight / weights, sent);
+        summary.parts = self.stage.mix.iter().zip(parts).map(part).collect();
         (summary, evidence)
     }
 
@@ -271,7 +319,10 @@ impl<'a> StageFold<'a> {
             ttft_model::Load::Closed { concurrency, .. } => u64::from(concurrency),
             ttft_model::Load::Open { .. } | ttft_model::Load::Trace { .. } => 1,
         };
-        let reason = if self.window.dry.is_some_and(|dry| dry <= self.window.reached) {
+        let is_changing = matches!(self.stage.load, ttft_model::Load::Open { rate_to: Some(_), .. });
+        let reason = if is_changing {
+            "its rate changes all the time: there is no steady state"
+        } else if self.window.dry.is_some_and(|dry| dry <= self.window.reached) {
             "the asked load was never held: there is no steady window"
         } else if self.steady.ok() == 0 || self.inside.requests == 0 {
             "no request started and ended well in the steady window"

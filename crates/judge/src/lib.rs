@@ -59,8 +59,8 @@ pub use samples::Samples;
 pub use slo::{Comparison, Slo, Statistic, Subject, objectives};
 pub use stream::Stream;
 pub use summary::{
-    FailureGroup, Requests, RunHead, SCHEMA, StageSummary, Summary, Throughput, TokenCounts, Tokens,
-    WindowChoice, Windows,
+    FailureGroup, PartSummary, Requests, RunHead, SCHEMA, StageSummary, Summary, Throughput, TokenCounts,
+    Tokens, WindowChoice, Windows,
 };
 pub use turns::{Sessions, Turn};
 pub use window::{Little, WindowFigures};

@@ -131,12 +131,15 @@ pub struct StageSummary {
     pub name: String,
     /// Its load.
     pub load: Load,
-    /// The workload's name.
+    /// The workload's name; of a mix, those of all, with `+` between them.
     pub workload: String,
     /// Prefix-cache policy of the workload.
     pub cache: CachePolicy,
     /// Output tokens asked for.
     pub max_tokens: u32,
+    /// The endpoint's name, where the plan has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// The model asked for.
     pub model: Option<String>,
     /// Requests of the whole stage by what became of them.
@@ -147,6 +150,12 @@ pub struct StageSummary {
     /// Why it is not the steady one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_reason: Option<String>,
+    /// Why the stage ended before its requests were sent and its time was over, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<String>,
+    /// Where several workloads are mixed: each by itself, over the same window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartSummary>,
     /// Metrics of ok requests, all in milliseconds.
     pub latency_ms: BTreeMap<String, Distribution>,
     /// Rates.
@@ -176,6 +185,49 @@ pub struct StageSummary {
     pub decomposition: Decomposition,
     /// Rates over both windows.
     pub windows: Windows,
+}
+
+/// One workload of a stage that mixes several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartSummary {
+    /// The workload's name.
+    pub workload: String,
+    /// Its prefix-cache policy.
+    pub cache: CachePolicy,
+    /// Output tokens asked for.
+    pub max_tokens: u32,
+    /// The share of the stage's requests that it was to have.
+    pub share: f64,
+    /// The share that it had.
+    pub share_sent: Option<f64>,
+    /// Its requests by what became of them.
+    pub requests: Requests,
+    /// Metrics of its ok requests, all in milliseconds.
+    pub latency_ms: BTreeMap<String, Distribution>,
+    /// Its rates.
+    pub throughput: Throughput,
+    /// Its tokens a request.
+    pub tokens: Tokens,
+    /// How it did against the objectives.
+    pub goodput: Goodput,
+}
+
+impl PartSummary {
+    /// From the summary of its requests alone; `of` is how many the stage sent.
+    pub(crate) fn new(part: StageSummary, share: f64, of: u64) -> Self {
+        Self {
+            share_sent: (of > 0).then(|| part.requests.sent as f64 / of as f64),
+            share,
+            workload: part.workload,
+            cache: part.cache,
+            max_tokens: part.max_tokens,
+            requests: part.requests,
+            latency_ms: part.latency_ms,
+            throughput: part.throughput,
+            tokens: part.tokens,
+            goodput: part.goodput,
+        }
+    }
 }
 
 /// Requests by what became of them. A retried request counts once for each attempt.

@@ -12,6 +12,7 @@ mod findings;
 mod gallery;
 mod knee;
 mod number;
+mod parts;
 mod prompts;
 mod reconcile;
 mod rosetta;

@@ -4,12 +4,12 @@ use ttft_judge::{Client, Distribution, Requests, StageSummary, Verdict, WindowCh
 use ttft_model::{Arrival, CachePolicy, Load};
 
 use crate::escape::{escape, escape_to};
-use crate::experience;
 use crate::number::{Unit, count, figures, percent, plural, time};
 use crate::prompts;
 use crate::style::{Ink, Style, wrap};
 use crate::summary::is_open;
 use crate::table::{Align, Cell, Table};
+use crate::{experience, parts};
 
 /// Signs used in a table that need a footnote.
 #[derive(Debug, Default)]
@@ -44,6 +44,7 @@ pub(crate) fn alone(stage: &StageSummary, style: Style, marks: &mut Marks) -> St
     let mut out = head(stage, style);
     for part in [
         table(stage, style, marks),
+        parts::table(stage, style),
         rates(stage, style)
             + &experience::line(stage, style)
             + &prompts::cache(std::slice::from_ref(stage), style),
@@ -63,7 +64,9 @@ pub(crate) fn alone(stage: &StageSummary, style: Style, marks: &mut Marks) -> St
 /// What there is to say of one stage among several; empty if nothing.
 pub(crate) fn remarks(stage: &StageSummary, style: Style) -> String {
     let mut parts = Vec::new();
+    parts.push(indent(&parts::table(stage, narrower(style))));
     parts.extend(window_note(stage).map(|note| wrap("  - ", &note, style.width)));
+    parts.extend(early_note(stage).map(|note| wrap("  - ", &note, style.width)));
     parts.push(indent(&failures(&stage.requests, narrower(style))));
     if stage.client.verdict != Verdict::Ok {
         parts.push(indent(&client(&stage.client, narrower(style))));
@@ -108,10 +111,14 @@ fn head(stage: &StageSummary, style: Style) -> String {
         WindowChoice::Whole => format!("all of {:.1} s", window.duration_s),
     });
     let mut out = wrap("", &facts.join(" · "), style.width) + &wrap("", &counts.join(" · "), style.width);
-    if let Some(note) = window_note(stage) {
+    for note in window_note(stage).into_iter().chain(early_note(stage)) {
         out.push_str(&wrap("", &note, style.width));
     }
     out
+}
+
+fn early_note(stage: &StageSummary) -> Option<String> {
+    stage.ended_early.as_ref().map(|why| format!("ended before its time: {}", escape(why)))
 }
 
 fn window_note(stage: &StageSummary) -> Option<String> {
@@ -341,16 +348,22 @@ pub(crate) fn claim(stage: &StageSummary, metric: &str, name: &str, unit: Unit, 
 /// The load in words.
 pub(crate) fn load(load: &Load) -> String {
     match load {
-        Load::Closed { concurrency, .. } => {
-            format!("{concurrency} {}", plural(u64::from(*concurrency), "user", "users"))
+        Load::Closed { concurrency, think_time, .. } => {
+            let thinking = think_time.map(|think| format!(" thinking {think}")).unwrap_or_default();
+            format!("{concurrency} {}{thinking}", plural(u64::from(*concurrency), "user", "users"))
         }
-        Load::Open { rate, arrival, .. } => {
+        Load::Open { rate, rate_to, rate_steps, arrival, .. } => {
             let arrival = match arrival {
                 Arrival::Constant => "constant".to_owned(),
                 Arrival::Poisson => "poisson".to_owned(),
                 Arrival::Gamma(shape) => format!("gamma {shape}"),
             };
-            format!("{rate}/s {arrival}")
+            let change = match (rate_to, rate_steps) {
+                (None, _) => String::new(),
+                (Some(to), None) => format!(" to {to}"),
+                (Some(to), Some(steps)) => format!(" to {to} in {steps} steps"),
+            };
+            format!("{rate}{change}/s {arrival}")
         }
         Load::Trace { path, speed, smooth, .. } => {
             let name = path.rsplit('/').next().unwrap_or(path);
@@ -364,6 +377,7 @@ pub(crate) fn load(load: &Load) -> String {
 pub(crate) fn level(load: &Load) -> String {
     match load {
         Load::Closed { concurrency, .. } => concurrency.to_string(),
+        Load::Open { rate, rate_to: Some(to), .. } => format!("{rate}–{to}"),
         Load::Open { rate, .. } => rate.to_string(),
         Load::Trace { speed, .. } => format!("×{speed}"),
     }

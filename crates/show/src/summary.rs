@@ -123,9 +123,21 @@ fn labels(table: &mut Table, stages: &[StageSummary]) {
     if !told {
         table.column(("", "load"), Align::Left, 0, stages.iter().map(|s| name(&stage::load(&s.load))));
     }
+    for (title, of) in
+        [("endpoint", endpoint as fn(&StageSummary) -> Option<&str>), ("model", |s| s.model.as_deref())]
+    {
+        let first = of(&stages[0]);
+        if stages.iter().any(|s| of(s) != first && !of(s).is_some_and(|told| s.name.contains(told))) {
+            table.column(("", title), Align::Left, 0, stages.iter().map(|s| name(of(s).unwrap_or("-"))));
+        }
+    }
     if stages.iter().any(|s| s.workload != stages[0].workload && !s.name.contains(&s.workload)) {
         table.column(("", "workload"), Align::Left, 6, stages.iter().map(|s| name(&s.workload)));
     }
+}
+
+fn endpoint(stage: &StageSummary) -> Option<&str> {
+    stage.endpoint.as_deref()
 }
 
 /// One line on all clients that were at their best, and on Little's law.

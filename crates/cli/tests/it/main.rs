@@ -23,5 +23,6 @@ mod report_as;
 mod run;
 mod scrape;
 mod secrets;
+mod shapes;
 mod signals;
 mod sim;

@@ -428,3 +428,47 @@ fn a_queue_that_fills_is_told() {
     let effect = summary.contamination[0].effect.as_ref().unwrap();
     assert_eq!((&effect["kind"], &effect["requests"]), (&"filling".into(), &40.into()), "{effect}");
 }
+
+#[test]
+fn a_mix_is_told_by_its_parts_too() {
+    let mut run = run(2, &["ttft<60ms"]);
+    let workload = |name: &str| Workload { name: name.to_owned(), ..run.plan.workloads[0].clone() };
+    run.plan.workloads = ["short", "long", "other"].map(workload).to_vec();
+    let share = |(name, weight): (&str, f64)| Share { workload: name.to_owned(), weight };
+    run.plan.stages[0].mix = [("long", 1.0), ("short", 4.0)].map(share).to_vec();
+    let mut records = steady_load();
+    for (i, r) in records.iter_mut().enumerate() {
+        if i % 5 == 0 {
+            *r = Record { workload: 1, ..ok(i as i64 % 100 * 100, 80, 2) };
+        }
+    }
+    records.push(Record { warmup: true, workload: 1, ..ok(0, 9000, 1) });
+    let stage = fold(&run, &records);
+    assert_eq!((stage.workload.as_str(), stage.requests.sent, stage.parts.len()), ("long+short", 200, 2));
+    let [long, short] = &stage.parts[..] else { panic!("{:?}", stage.parts) };
+    assert_eq!((long.workload.as_str(), long.share, long.share_sent), ("long", 0.2, Some(0.2)));
+    assert_eq!((short.requests.sent, short.requests.warmup, long.requests.warmup), (160, 0, 1));
+    assert_eq!((long.latency_ms["ttft"].p50, short.latency_ms["ttft"].p50), (Some(80.0), Some(40.0)));
+    assert_eq!((long.goodput.attainment, short.goodput.attainment), (Some(0.0), Some(1.0)));
+    let sum =
+        |of: fn(&Throughput) -> Option<f64>| of(&long.throughput).unwrap() + of(&short.throughput).unwrap();
+    near(stage.throughput.requests_per_s, sum(|t| t.requests_per_s));
+    near(stage.throughput.output_tokens_per_s, sum(|t| t.output_tokens_per_s));
+    let n = stage.latency_ms["ttft"].n;
+    assert_eq!(n, long.latency_ms["ttft"].n + short.latency_ms["ttft"].n);
+}
+
+#[test]
+fn a_ramp_of_the_rate_is_judged_as_a_whole() {
+    let mut run = run(2, &[]);
+    run.plan.stages[0].load = Load::Open {
+        rate: 1.0,
+        rate_to: Some(9.0),
+        rate_steps: None,
+        arrival: ttft_model::Arrival::Poisson,
+        max_in_flight: None,
+    };
+    let stage = fold(&run, &steady_load());
+    assert_eq!((stage.window, stage.latency_ms["ttft"].n), (WindowChoice::Whole, 200));
+    assert!(stage.window_reason.unwrap().contains("its rate changes all the time"));
+}

@@ -58,6 +58,7 @@ pub(super) struct Level<'a> {
 struct Key<'a> {
     axis: Axis,
     workload: &'a str,
+    endpoint: Option<&'a str>,
     model: Option<&'a str>,
     arrival: Option<Arrival>,
 }
@@ -65,10 +66,11 @@ struct Key<'a> {
 fn place(stage: &StageSummary) -> Option<(Key<'_>, f64)> {
     let (axis, arrival, level) = match &stage.load {
         Load::Closed { concurrency, .. } => (Axis::Concurrency, None, f64::from(*concurrency)),
-        Load::Open { rate, arrival, .. } => (Axis::Rate, Some(*arrival), *rate),
-        Load::Trace { .. } => return None,
+        Load::Open { rate, arrival, rate_to: None, .. } => (Axis::Rate, Some(*arrival), *rate),
+        Load::Open { .. } | Load::Trace { .. } => return None,
     };
-    Some((Key { axis, workload: &stage.workload, model: stage.model.as_deref(), arrival }, level))
+    let (endpoint, model) = (stage.endpoint.as_deref(), stage.model.as_deref());
+    Some((Key { axis, workload: &stage.workload, endpoint, model, arrival }, level))
 }
 
 pub(super) fn sweeps<'a>(stages: &'a [StageSummary], evidence: &[Evidence]) -> Vec<Sweep<'a>> {

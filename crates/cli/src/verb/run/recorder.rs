@@ -3,13 +3,14 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use ttft_drive::{Director, Message, Running};
+use ttft_drive::{Director, Message, Rest, Running};
+use ttft_judge::precision::Precision;
 use ttft_kernel::mono_now;
 use ttft_model::{Load, Nanos, Plan, Record, Run, Stage, StageWindow};
 use ttft_store::redact::Secrets;
 use ttft_store::{Appended, RunFolder, StoreError};
 
-use super::guide::Guide;
+use super::guide::{Cut, Guide};
 use super::scrape::{Scraped, Scraping};
 use super::streams::Streams;
 use super::warm_up::WarmUp;
@@ -52,6 +53,7 @@ pub(super) fn record(
         folder,
         run,
         current: None,
+        precision: None,
         warm_up: WarmUp::default(),
         line: Line::new(),
         flushed: mono_now(),
@@ -70,6 +72,8 @@ struct Recorder<'a> {
     run: Run,
     /// The stage under way.
     current: Option<u32>,
+    /// Ends it when it has told enough.
+    precision: Option<Precision>,
     warm_up: WarmUp,
     streams: Streams<'a>,
     line: Line,
@@ -160,7 +164,7 @@ impl Recorder<'_> {
                 }
             }
             Message::StageEnded(window) => {
-                self.current = None;
+                (self.current, self.precision) = (None, None);
                 self.direct(Some(&window));
                 self.run.stages.retain(|known| known.stage != window.stage);
                 self.run.stages.push(self.on_axis(window));
@@ -204,11 +208,33 @@ impl Recorder<'_> {
         }
     }
 
-    /// Asks the guide whether the stage under way has told enough.
+    /// Ends the stage under way if it has told enough, by its precision or for its guide.
     fn ask(&mut self, records: &[Record]) {
-        if let (Some(cut), Some(stage)) = (self.guide.records(records), self.current) {
+        let cut = self.guide.records(records).or_else(|| self.precise(records));
+        if let (Some(cut), Some(stage)) = (cut, self.current) {
             self.running.end_stage(stage, cut.rest, cut.why);
         }
+    }
+
+    /// Whether the figures of the stage under way are as precise as the plan wants them, told once.
+    fn precise(&mut self, records: &[Record]) -> Option<Cut> {
+        let precision = self.precision.as_mut()?;
+        for record in records {
+            precision.push(record);
+        }
+        if !precision.is_reached() {
+            return None;
+        }
+        let look = precision.last()?;
+        self.precision = None;
+        let wanted = self.run.plan.precision.unwrap_or_default();
+        let why = format!(
+            "after {} requests the 95 % interval of TTFT p95 is {:.1} % of it wide, less than the {} % asked for",
+            look.n,
+            look.width? * 100.0,
+            wanted * 100.0
+        );
+        Some(Cut { rest: Rest::Drain, why })
     }
 
     fn begin(&mut self, stage: u32, what: Stage, start: Nanos, reached: Nanos) {
@@ -221,6 +247,7 @@ impl Recorder<'_> {
         self.line.begin(format!("stage {number}/{}: {}", stages.len(), title(&stages[number - 1])));
         self.line.expect(stages[number - 1].stop, left);
         self.current = Some(stage);
+        self.precision = self.run.plan.precision.map(Precision::new);
         let window = StageWindow { stage, start, reached, ..StageWindow::default() };
         let window = self.on_axis(window);
         self.run.stages.push(window);
