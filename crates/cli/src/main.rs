@@ -17,7 +17,7 @@ mod verb;
 use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
-use crate::verb::{check, dataset, decode, dialects, metrics, report, run, sim};
+use crate::verb::{check, dataset, decode, dialects, metrics, report, run, sim, trace};
 
 /// Load tests of services that stream LLM answers, with an honest time to first token.
 #[derive(Parser)]
@@ -47,6 +47,7 @@ enum Verb {
     Dialects(dialects::Args),
     Metrics(metrics::Args),
     Sim(sim::Args),
+    Trace(trace::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -60,6 +61,7 @@ fn main() -> std::process::ExitCode {
         Verb::Dialects(args) => dialects::run(&args),
         Verb::Metrics(args) => metrics::run(&args),
         Verb::Sim(args) => sim::run(args),
+        Verb::Trace(args) => trace::run(&args),
     };
     exit::report(result).into()
 }

@@ -8,3 +8,4 @@ pub(crate) mod metrics;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod sim;
+pub(crate) mod trace;

@@ -17,6 +17,7 @@ mod trace;
 mod unit;
 
 pub use arrivals::Arrivals;
+pub use clock::calendar;
 pub use error::{DatasetError, Problem};
 pub use format::Format;
 pub(crate) use format::{INPUT, OUTPUT};

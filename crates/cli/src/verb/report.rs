@@ -89,7 +89,7 @@ fn translate(path: &Path, peers: &[Peer]) -> anyhow::Result<Rosetta> {
     Ok(fold.finish())
 }
 
-fn open(path: &Path) -> anyhow::Result<StoredRun> {
+pub(crate) fn open(path: &Path) -> anyhow::Result<StoredRun> {
     let facts = path.join(ttft_store::names::RUN);
     if !facts.exists() {
         bail!("{} is no run folder: it has no {}", path.display(), ttft_store::names::RUN);
@@ -97,7 +97,11 @@ fn open(path: &Path) -> anyhow::Result<StoredRun> {
     Ok(read_run(path)?)
 }
 
-fn each_record(path: &Path, stored: &StoredRun, mut push: impl FnMut(&Record)) -> anyhow::Result<()> {
+pub(crate) fn each_record(
+    path: &Path,
+    stored: &StoredRun,
+    mut push: impl FnMut(&Record),
+) -> anyhow::Result<()> {
     let mut requests = stored.requests(Events::Load)?;
     while let Some(batch) =
         requests.next_batch().with_context(|| format!("cannot read {}", path.display()))?

@@ -26,3 +26,4 @@ mod secrets;
 mod shapes;
 mod signals;
 mod sim;
+mod trace;

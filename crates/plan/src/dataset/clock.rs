@@ -3,7 +3,7 @@
 /// Nanoseconds since 1970 of `YYYY-MM-DD hh:mm:ss`, with `T` or blanks between, any count of fraction digits (those
 /// beyond nanoseconds are cut), and `Z` or an offset behind. Without an offset it is taken as UTC: only differences
 /// count.
-pub(super) fn calendar(text: &str) -> Option<i64> {
+pub fn calendar(text: &str) -> Option<i64> {
     let (date, rest) = text.trim().split_once(['T', 't', ' '])?;
     let mut parts = date.splitn(3, '-');
     let (year, month, day) =
