@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use serde_json::{Value, json};
 use ttft_judge::metrics;
-use ttft_model::{Nanos, Record, Run};
+use ttft_model::{Nanos, Record, RequestId, Run};
 use ttft_store::{Scrape, ScrapeFile, read_scrapes};
 
 use self::log::{Log, Reader, Spans};
@@ -128,7 +128,7 @@ impl Matches {
 
     fn look_at(&mut self, record: &Record) {
         let own = plain(&record.id.to_string());
-        let trace: String = record.trace.trace.iter().map(|byte| format!("{byte:02x}")).collect();
+        let trace = trace_id(record);
         let answer = record.answer.response_id.as_deref().map(plain).unwrap_or_default();
         if ![own, trace, answer].iter().any(|id| id.starts_with(&self.wanted)) {
             return;
@@ -158,7 +158,12 @@ impl Matches {
 
 /// An id without what different writers of it put between.
 fn plain(id: &str) -> String {
-    id.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
+    id.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// The 32 digits of a trace's id.
+fn trace_id(record: &Record) -> String {
+    plain(&RequestId(record.trace.trace).to_string())
 }
 
 /// The scrapes around a request.
@@ -240,7 +245,7 @@ impl Traced {
         });
         let mut all = row(&self.run, r);
         let more = json!({
-            "trace_id": r.trace.trace.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+            "trace_id": trace_id(r),
             "response_id": r.answer.response_id,
             "id_echoed": r.status.map(|_| r.id_echoed),
             "request_id_header": self.run.plan.endpoint().request_id_header,
