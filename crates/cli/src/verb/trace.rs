@@ -117,6 +117,8 @@ struct Matches {
 impl Matches {
     /// So many are named when there are several.
     const NAMED: usize = 5;
+    /// An answer's id is not looked for by less.
+    const OF_ANSWERS: usize = 10;
 
     fn of(id: &str) -> anyhow::Result<Self> {
         let wanted = plain(id);
@@ -130,7 +132,9 @@ impl Matches {
         let own = plain(&record.id.to_string());
         let trace = trace_id(record);
         let answer = record.answer.response_id.as_deref().map(plain).unwrap_or_default();
-        if ![own, trace, answer].iter().any(|id| id.starts_with(&self.wanted)) {
+        // Answers' ids begin with a word that they share.
+        let by_answer = self.wanted.len() >= Self::OF_ANSWERS && answer.starts_with(&self.wanted);
+        if !by_answer && ![own, trace].iter().any(|id| id.starts_with(&self.wanted)) {
             return;
         }
         if self.found.len() < Self::NAMED {

@@ -80,7 +80,7 @@ pub(super) fn start(watched: Vec<Watched>, zero: Nanos) -> anyhow::Result<(Scrap
     let mut lanes = Vec::new();
     for Watched { file, source, fetcher, answers } in watched {
         let (orders, ordered) = channel();
-        let failures = Arc::new(AtomicU32::new(if answers { 0 } else { PATIENCE }));
+        let failures = Arc::new(AtomicU32::new(u32::from(!answers)));
         lanes.push(Lane { orders, failures: failures.clone() });
         let scraper = Scraper {
             file,

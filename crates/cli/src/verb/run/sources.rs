@@ -8,6 +8,7 @@ use ttft_model::{Endpoint, HttpVersion, Sources};
 use ttft_plan::file::{Overlay, Part};
 use ttft_sources::{Catalogue, Reading};
 use ttft_store::ScrapeFile;
+use ttft_store::redact::Secrets;
 use ttft_wire::{ConnectOptions, TlsOptions, tls_config};
 use url::Url;
 
@@ -75,18 +76,22 @@ pub(super) fn watched(
     planned: &Sources,
     endpoint: &Endpoint,
     reached: &Reached,
+    secrets: &Secrets,
 ) -> anyhow::Result<Vec<Watched>> {
     let fetcher = fetcher(endpoint, reached)?;
     let catalogue = Catalogue::builtin()?;
     let mut watched = Vec::new();
     for (file, source) in named(planned)? {
-        let look = look(&fetcher, &catalogue, &source);
+        // Nobody waits for the load yet: a server that has just started may take its time.
+        let mut patient = fetcher.clone();
+        patient.connect.timeout = 3 * TIMEOUT.to_std();
+        let look = look(&patient, &catalogue, &source);
         match &look {
             Ok(reading) => tell(file, &source, reading),
             Err(error) => output::note(&format!(
                 "no metrics from {} for now: {}",
                 ttft_show::escape(&source.name),
-                ttft_show::escape(&exit::words(error))
+                ttft_show::escape(&secrets.scrub(&exit::words(error)))
             )),
         }
         watched.push(Watched { file, source, fetcher: fetcher.clone(), answers: look.is_ok() });
@@ -177,4 +182,20 @@ fn fetcher(endpoint: &Endpoint, reached: &Reached) -> anyhow::Result<Fetcher> {
     let on_demand = Url::parse(&reached.url).ok().map(|url| Credentials { origin: url.origin(), headers });
     let resolve = endpoint.resolve.clone();
     Ok(Fetcher { connect, resolve, headers: plain_headers(), limit: LIMIT, on_demand })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_pages_may_be() {
+        let of = |url: &str| candidates(url).join(" ");
+        let root = "http://h:8000/metrics http://h:8000/prometheus/metrics http://h:8000/stats/prometheus";
+        assert_eq!(of("http://h:8000/v1/chat/completions"), root);
+        assert_eq!(of("http://h:8000/api/chat?key=secret#x"), root);
+        let beside = "https://gw/metrics https://gw/team/a/metrics https://gw/prometheus/metrics https://gw/stats/prometheus";
+        assert_eq!(of("https://gw/team/a/v1/chat/completions"), beside);
+        assert_eq!(of("sim:default"), "");
+    }
 }

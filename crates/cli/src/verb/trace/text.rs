@@ -22,6 +22,9 @@ const LEVELS: [(&str, &str); 8] = [
     ("temperature_celsius", "°C"),
 ];
 
+/// Characters of a line that are shown.
+const LONGEST: usize = 400;
+
 /// Scrapes of a source that are shown; more are left out from the middle.
 const MOST_SCRAPES: usize = 12;
 
@@ -142,7 +145,6 @@ fn of_log(traced: &Traced, log: &Log, style: Style) -> String {
             style.width,
         );
     }
-    let room = style.width.saturating_sub(18).max(40);
     for line in &log.lines {
         let at = line.told.map_or("no time".to_owned(), |told| {
             let coarse = if told.step_ns >= 1_000_000_000 { "~" } else { "" };
@@ -155,11 +157,11 @@ fn of_log(traced: &Traced, log: &Log, style: Style) -> String {
                 line.fields.iter().map(|(name, value)| format!("{name} {value}")).collect();
             fields.join(" · ")
         };
-        let mut shown: String = told.chars().take(room).collect();
+        let mut shown: String = told.chars().take(LONGEST).collect();
         if shown.len() < told.len() {
             shown.push('…');
         }
-        let _ = writeln!(out, "  {at:>14}  {}", escape(&shown));
+        out += &wrap(&format!("  {at:>14}  "), &escape(&shown), style.width);
     }
     if log.left_out > 0 {
         let _ = writeln!(out, "  … {} more lines", log.left_out);
