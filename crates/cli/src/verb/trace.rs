@@ -218,6 +218,13 @@ fn row(run: &Run, record: &Record) -> Value {
     })
 }
 
+/// The header that carried the request's id.
+fn id_header<'a>(run: &'a Run, record: &Record) -> &'a str {
+    let stage = run.plan.stages.get(record.stage as usize);
+    let endpoint = stage.map_or(run.plan.endpoint(), |stage| run.plan.endpoint_of(stage));
+    &endpoint.request_id_header
+}
+
 fn stage_name(run: &Run, record: &Record) -> Option<String> {
     run.plan.stages.get(record.stage as usize).map(|stage| stage.name.clone())
 }
@@ -252,7 +259,7 @@ impl Traced {
             "trace_id": trace_id(r),
             "response_id": r.answer.response_id,
             "id_echoed": r.status.map(|_| r.id_echoed),
-            "request_id_header": self.run.plan.endpoint().request_id_header,
+            "request_id_header": id_header(&self.run, r),
             "warmup": r.warmup,
             "seq": r.seq,
             "worker": r.worker,

@@ -176,6 +176,12 @@ impl Fetcher {
         Ok(Self { connect, resolve: Vec::new(), headers, limit: MAX_PAGE, on_demand: None })
     }
 
+    /// Whether a source is on the server that the key is for.
+    pub(crate) fn is_for(&self, source: &Source) -> bool {
+        let origin = Url::parse(&source.at).ok().map(|url| url.origin());
+        origin.is_some() && origin == self.on_demand.as_ref().map(|credentials| credentials.origin.clone())
+    }
+
     /// The page of a source.
     pub(crate) fn page(&self, source: &Source) -> anyhow::Result<Scrape> {
         let (bytes, at) = match source.kind {

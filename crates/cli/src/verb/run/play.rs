@@ -48,7 +48,7 @@ pub(crate) fn play(mut plan: Plan, out: Option<&Path>, guide: &mut dyn Guide) ->
     }
     let path = folder.path().to_owned();
     announce(&plan, &ready.asks, &path);
-    let watched = sources::watched(&plan.sources, plan.endpoint(), ready.first(), &secrets)?;
+    let watched = sources::watched(&plan, ready.reached(), &secrets)?;
     let (scraping, at_edge) = scrape::start(watched, Nanos(facts.zero_monotonic_ns))?;
 
     let stop = Stop::default();

@@ -47,9 +47,9 @@ impl Ready {
         Ok(Self { routes: reached.iter().map(route).collect(), asks, sims, reached })
     }
 
-    /// The endpoint that is meant when none is named.
-    pub(super) fn first(&self) -> &Reached {
-        &self.reached[0]
+    /// Each endpoint, as it was reached.
+    pub(super) fn reached(&self) -> &[Reached] {
+        &self.reached
     }
 
     /// The keys that are sent.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ttft_model::{Endpoint, HttpVersion, Sources};
+use ttft_model::{Endpoint, HttpVersion, Plan, Sources};
 use ttft_plan::file::{Overlay, Part};
 use ttft_sources::{Catalogue, Reading};
 use ttft_store::ScrapeFile;
@@ -72,16 +72,15 @@ fn named(planned: &Sources) -> anyhow::Result<Vec<(ScrapeFile, Source)>> {
 
 /// All that is to be scraped, each looked at once: what it is of is told, and so is what cannot be read. None of it is
 /// a reason not to run.
-pub(super) fn watched(
-    planned: &Sources,
-    endpoint: &Endpoint,
-    reached: &Reached,
-    secrets: &Secrets,
-) -> anyhow::Result<Vec<Watched>> {
-    let fetcher = fetcher(endpoint, reached)?;
+pub(super) fn watched(plan: &Plan, reached: &[Reached], secrets: &Secrets) -> anyhow::Result<Vec<Watched>> {
+    let fetchers = plan.endpoints.iter().zip(reached).map(|(endpoint, reached)| fetcher(endpoint, reached));
+    let fetchers = fetchers.collect::<anyhow::Result<Vec<_>>>()?;
     let catalogue = Catalogue::builtin()?;
     let mut watched = Vec::new();
-    for (file, source) in named(planned)? {
+    for (file, source) in named(&plan.sources)? {
+        // As the endpoint on the same server is reached, or else the first one.
+        let own = fetchers.iter().find(|fetcher| fetcher.is_for(&source)).or(fetchers.first());
+        let Some(fetcher) = own.cloned() else { continue };
         // Nobody waits for the load yet: a server that has just started may take its time.
         let mut patient = fetcher.clone();
         patient.connect.timeout = 3 * TIMEOUT.to_std();
@@ -94,14 +93,17 @@ pub(super) fn watched(
                 ttft_show::escape(&secrets.scrub(&exit::words(error)))
             )),
         }
-        watched.push(Watched { file, source, fetcher: fetcher.clone(), answers: look.is_ok() });
+        watched.push(Watched { file, source, fetcher, answers: look.is_ok() });
     }
-    if planned.find
-        && planned.server.is_empty()
-        && let Some((source, reading)) = find(&fetcher, &catalogue, reached)
-    {
-        tell(ScrapeFile::Server, &source, &reading);
-        watched.push(Watched { file: ScrapeFile::Server, source, fetcher, answers: true });
+    if plan.sources.find && plan.sources.server.is_empty() {
+        for (fetcher, reached) in fetchers.into_iter().zip(reached) {
+            let Some((source, reading)) = find(&fetcher, &catalogue, reached) else { continue };
+            // Several endpoints may be of one server.
+            if !watched.iter().any(|known: &Watched| known.source.name == source.name) {
+                tell(ScrapeFile::Server, &source, &reading);
+                watched.push(Watched { file: ScrapeFile::Server, source, fetcher, answers: true });
+            }
+        }
     }
     Ok(watched)
 }
@@ -196,6 +198,6 @@ mod tests {
         assert_eq!(of("http://h:8000/api/chat?key=secret#x"), root);
         let beside = "https://gw/metrics https://gw/team/a/metrics https://gw/prometheus/metrics https://gw/stats/prometheus";
         assert_eq!(of("https://gw/team/a/v1/chat/completions"), beside);
-        assert_eq!(of("sim:default"), "");
+        assert_eq!(of("no url"), "");
     }
 }

@@ -8,7 +8,7 @@ use ttft_show::{Style, escape, wrap};
 
 use super::clocks::Clock;
 use super::log::Log;
-use super::{Traced, stage_name};
+use super::{Traced, id_header, stage_name};
 
 /// Levels that are worth a place, in this order, with the names that they have here.
 const LEVELS: [(&str, &str); 8] = [
@@ -43,7 +43,7 @@ pub(super) fn trace(traced: &Traced, style: Style) -> String {
     }
     facts.extend(r.answer.response_id.as_ref().map(|id| format!("answer {}", escape(id))));
     if r.status.is_some() {
-        let header = &traced.run.plan.endpoint().request_id_header;
+        let header = id_header(&traced.run, r);
         facts.push(format!("{} {}", escape(header), if r.id_echoed { "echoed" } else { "not echoed" }));
     }
     out += &wrap("", &facts.join(" · "), style.width);
@@ -140,7 +140,7 @@ fn of_log(traced: &Traced, log: &Log, style: Style) -> String {
             "  ",
             &format!(
                 "no line of this request: does the log hold {}? docs/request-ids.md says how to make it",
-                escape(&traced.run.plan.endpoint().request_id_header)
+                escape(id_header(&traced.run, &traced.record))
             ),
             style.width,
         );
