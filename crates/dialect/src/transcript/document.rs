@@ -2,7 +2,7 @@
 
 use ttft_model::{ErrorClass, Failure, Outcome};
 
-use super::failure::{class_of_status, of_page, page_text, tells_error};
+use super::failure::{class_of_status, of_page, page_code, page_tells_error, page_text, tells_error};
 use super::{End, Transcript};
 
 impl Transcript {
@@ -33,7 +33,10 @@ impl Transcript {
         } else if text.trim_start().starts_with('{') {
             Failure::new(ErrorClass::Malformed, "the answer is one document of broken JSON")
         } else {
-            Failure::new(ErrorClass::NotStreamed, page_text(text.trim()).unwrap_or_default())
+            let message = page_text(text.trim()).unwrap_or_default();
+            let tells = page_tells_error(&message);
+            let class = if tells { ErrorClass::InBodyError } else { ErrorClass::NotStreamed };
+            Failure { class, code: page_code(&message), message }
         };
         (Outcome::Error, Some(failure))
     }

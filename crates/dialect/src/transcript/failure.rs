@@ -129,6 +129,37 @@ pub(super) fn page_text(text: &str) -> Option<String> {
     (!words.is_empty()).then(|| cut(words))
 }
 
+/// Words of pages that proxies, load balancers and sign-ins write instead of an answer.
+const ERROR_WORDS: [&str; 14] = [
+    "error",
+    "bad gateway",
+    "bad request",
+    "unavailable",
+    "timed out",
+    "time-out",
+    "timeout",
+    "forbidden",
+    "denied",
+    "unauthorized",
+    "not found",
+    "too many requests",
+    "overloaded",
+    "failed",
+];
+
+/// Whether the title of a page, or a text, tells of an error.
+pub(super) fn page_tells_error(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    page_code(&words).is_some() || ERROR_WORDS.iter().any(|word| words.contains(word))
+}
+
+/// The status that the title of a page begins with, such as `502 Bad Gateway`.
+pub(super) fn page_code(words: &str) -> Option<String> {
+    let first = words.split_whitespace().next()?;
+    let status: u16 = first.parse().ok()?;
+    (400..600).contains(&status).then(|| first.to_owned())
+}
+
 /// The first line of something that should have been JSON.
 pub(super) fn first_line(data: &[u8]) -> String {
     let text = String::from_utf8_lossy(&data[..data.len().min(8 * MAX_MESSAGE)]).into_owned();
@@ -169,6 +200,18 @@ mod tests {
         check("<html><head><title>502 Bad Gateway</title>", None, Some("502 Bad Gateway"));
         check("  Internal Server Error\n", None, Some("Internal Server Error"));
         check("", None, None);
+    }
+
+    #[test]
+    fn pages_that_tell_an_error() {
+        for words in ["502 Bad Gateway", "Attention! Access denied", "upstream connect error or reset", "504"]
+        {
+            assert!(page_tells_error(words), "{words}");
+        }
+        for words in ["Open WebUI", "OK", "# HELP vllm:x Y", "300 tokens"] {
+            assert!(!page_tells_error(words), "{words}");
+        }
+        assert_eq!(page_code("502 Bad Gateway").as_deref(), Some("502"));
     }
 
     #[test]
