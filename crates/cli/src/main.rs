@@ -17,7 +17,7 @@ mod verb;
 use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
-use crate::verb::{check, dataset, decode, dialects, metrics, report, run, sim, trace};
+use crate::verb::{check, dataset, decode, dialects, init, metrics, report, run, sim, trace};
 
 /// Load tests of services that stream LLM answers, with an honest time to first token.
 #[derive(Parser)]
@@ -29,6 +29,7 @@ First steps:
   ttft run                            test the built-in simulated engine
   ttft check http://localhost:8000    one request: what does this endpoint do?
   ttft run http://localhost:8000 --concurrency 1,8,16,32 --requests 200
+  ttft init                           a commented plan file, for ttft run --plan
 
 Exit codes: 0 ok, 1 the measured thing failed, 2 usage, 3 could not measure, 130 interrupted."
 )]
@@ -41,6 +42,7 @@ struct Cli {
 enum Verb {
     Run(Box<run::Args>),
     Check(Box<check::Args>),
+    Init(init::Args),
     Report(report::Args),
     Decode(decode::Args),
     Dataset(dataset::Args),
@@ -55,6 +57,7 @@ fn main() -> std::process::ExitCode {
     let result = match Cli::parse().verb {
         Verb::Run(args) => run::run(&args),
         Verb::Check(args) => check::run(&args),
+        Verb::Init(args) => init::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Decode(args) => decode::run(&args),
         Verb::Dataset(args) => dataset::run(&args),

@@ -9,6 +9,7 @@ mod draft;
 mod draw;
 mod empirical;
 mod endpoint;
+pub mod estimate;
 pub mod file;
 mod picture;
 mod prompts;

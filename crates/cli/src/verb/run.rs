@@ -3,6 +3,7 @@
 mod args;
 mod calibrate;
 mod context;
+mod dry;
 mod facts;
 pub(crate) mod guide;
 mod lay;
@@ -33,6 +34,10 @@ use crate::verb::report::summarise;
 /// Runs a load test from its arguments to its summary.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let plan = to_plan::plan(args)?;
+    if args.dry_run {
+        return dry::run(&plan, args.json);
+    }
+    dry::announce(&plan)?;
     let played = play(plan, args.out.as_deref(), &mut Planned)?;
     let summary = summarise(&played.path)?;
     finish(args, &played.path, &summary, played.ending)

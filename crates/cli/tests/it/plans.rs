@@ -126,3 +126,85 @@ fn what_is_wrong_with_a_path_is_told_with_the_nearest() {
     wrong("stages.1.requests=1", &["`stages` has one entry, number 0"]);
     wrong("seed", &["write it as PATH=VALUE"]);
 }
+
+#[test]
+fn init_writes_a_plan_that_runs() {
+    let home = Home::new();
+    let done = home.ttft("init").expect(0);
+    assert!(done.err.contains("ttft run --plan ttft.toml"), "{done}");
+    let text = home.read("ttft.toml");
+    assert_eq!(home.ttft("init -").expect(0).out, text);
+    assert_eq!(home.ttft("init - --json").expect(0).json()["text"], text.as_str());
+    home.ttft("run --plan ttft.toml -c 1 -n 2 --max-tokens 2 --set endpoint.url=sim:instant --out out")
+        .expect(0);
+    assert_eq!(names(&home.summary("out")), ["c1"]);
+
+    home.write("ttft.toml", "mine");
+    let there = home.ttft("init").expect(2);
+    assert!(there.err.contains("ttft.toml is there already") && there.err.contains("--force"), "{there}");
+    assert_eq!(home.read("ttft.toml"), "mine");
+    home.ttft("init --force").expect(0);
+    assert_eq!(home.read("ttft.toml"), text);
+    home.ttft("init other.toml").expect(0);
+    assert_eq!(home.read("other.toml"), text);
+}
+
+#[test]
+fn a_dry_run_tells_what_would_be_done_and_sends_nothing() {
+    let home = Home::new();
+    let sim = Sim::start(&home, "--truth truth.jsonl");
+    let flags = "--model small,big -c 1,8 -n 95 --warmup 20 --prompt-tokens 100 --max-tokens 10 --ignore-eos \
+                 --price-in 1 --price-out 10 --dry-run --out out";
+    let done = home.ttft(&format!("run {} {flags}", sim.url)).expect(0);
+    for told in ["c1 small", "c8 small", "c1 big", "c8 big", "warm-up", "400", "40,000", "4,000", "0.08"] {
+        assert!(done.out.contains(told), "{told}: {done}");
+    }
+    assert!(done.out.contains("nothing has been sent") && done.out.contains("model small, big"), "{done}");
+    let json = home.ttft(&format!("run {} {flags} --json -H x-api-key:sk-1", sim.url)).expect(0).json();
+    assert_eq!(json["schema"], "ttft.estimate/1");
+    assert_eq!(json["plan"]["stages"][3]["name"], "c8 big");
+    assert_eq!(json["plan"]["endpoints"][0]["headers"][0]["value"], "<redacted>");
+    assert_eq!(json["estimate"]["total"]["requests"], serde_json::json!({ "least": 400.0, "most": 400.0 }));
+    assert!(!home.path("out").exists());
+    drop(sim);
+    assert!(!home.read("truth.jsonl").contains("small"), "nothing was asked");
+    home.ttft("run --dry-run --dataset nope.txt").expect(2);
+}
+
+#[test]
+fn a_budget_is_estimated_before_the_run_and_one_that_allows_nothing_is_refused() {
+    let home = Home::new();
+    let sim = Sim::start(&home, "");
+    let flags =
+        "-c 1 -n 4 --warmup 0 --prompt-tokens 50 --max-tokens 4 --ignore-eos --price-in 2 --price-out 8";
+    let done = home.ttft(&format!("run {} {flags} --max-cost 5 --out out", sim.url)).expect(0);
+    assert!(
+        done.err.contains("estimated: 4 requests, 200 input tokens, 16 output tokens, cost 0.000528"),
+        "{done}"
+    );
+    assert!(done.err.contains("it stops before a cost of 5.00"), "{done}");
+    let none = "-c 1 -n 4 --prompt-tokens 50 --max-tokens 4";
+    refused(
+        &home,
+        &format!("{none} --max-total-tokens 53"),
+        &["`budget.max_total_tokens` 53 allows not one request"],
+    );
+    refused(
+        &home,
+        &format!("{none} --price-in 2 --price-out 8 --max-cost 0.0001"),
+        &["allows not one request"],
+    );
+    refused(&home, &format!("{none} --max-cost 1"), &["needs `price_in` and `price_out`"]);
+}
+
+#[test]
+fn secrets_that_flags_set_are_not_kept() {
+    let home = Home::new();
+    let sim = Sim::start(&home, "");
+    let more = ["--set", "endpoint.headers.x-api-key=sk-secret-0123", "--set", "endpoint.headers.x-run=1"];
+    home.ttft_with(&format!("run {} -c 1 -n 2 --max-tokens 2 --warmup 0 --out out", sim.url), &more)
+        .expect(0);
+    for file in ["plan.toml", "run.json", "summary.json"] {
+        assert!(!home.read(&format!("out/{file}")).contains("sk-secret-0123"), "{file}");
+    }
+}

@@ -168,6 +168,16 @@ impl<'de> Deserializer<'de> for &'de Node {
         visitor.visit_newtype_struct(self)
     }
 
+    /// On a command line nobody quotes a name that looks like a number.
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match (&self.origin, &self.value) {
+            (Origin::Flag(_), Value::Whole(_) | Value::Real(_)) => {
+                visitor.visit_string(self.value.to_string())
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     /// A count may have a unit.
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.value {
@@ -201,7 +211,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        bool i8 i16 i32 i64 i128 u8 u128 f32 f64 char str bytes byte_buf unit unit_struct seq tuple
         tuple_struct map struct identifier ignored_any
     }
 }

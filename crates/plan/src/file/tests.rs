@@ -2,7 +2,7 @@
 
 use ttft_model::{Arrival, Calibration, Lengths, Load, Plan, Prompt, Stop, Think};
 
-use super::{Draft, FileError, Overlay, Part};
+use super::{Draft, FileError, Overlay, Part, TEMPLATE};
 
 fn plan_of(draft: Draft) -> Result<Plan, FileError> {
     draft.plan(&|url| url.contains("/messages").then(|| "anthropic-messages".to_owned()))
@@ -308,6 +308,7 @@ fn one_value_is_set_by_its_path() {
             "endpoints.0.headers.x-team=other",
             "timeouts.first_token=7s",
             "client.workers=2",
+            "name=7",
             "slo=ttft_p50<1s",
         ],
     )
@@ -318,6 +319,7 @@ fn one_value_is_set_by_its_path() {
         (plan.endpoints[1].url.as_str(), plan.endpoints[0].headers[0].value.as_str()),
         ("http://c", "other")
     );
+    assert_eq!(plan.name, "7");
     assert_eq!((plan.client.workers, plan.slo[0].as_str()), (Some(2), "ttft_p50<1s"));
     assert_eq!(set("", &["stages.0.concurrency=8", "endpoint.model=m"]).unwrap().stages.len(), 1);
     let written = toml::to_string(&good("[[stages]]\nconcurrency = [1, 8]")).unwrap();
@@ -435,4 +437,88 @@ fn plans_that_contradict_themselves_are_refused() {
         let error = read(&text).unwrap_err().to_string();
         assert!(error.contains(says), "{text}\n{error}\n{says}");
     }
+}
+
+#[test]
+fn the_template_is_the_usual_sweep() {
+    let plan = good(TEMPLATE);
+    let mut usual = good("");
+    // It says a length, so it is measured.
+    usual.workloads[0].calibration = Calibration::Measure;
+    assert_eq!(plan, usual);
+}
+
+/// What stands commented out is right as well: each line of keys alone, where it stands.
+#[test]
+fn every_commented_key_of_the_template_is_known() {
+    let mut header = String::new();
+    let mut seen = 0;
+    for line in TEMPLATE.lines() {
+        if line.starts_with('[') {
+            header = line.to_owned();
+        }
+        let Some(key) = line.strip_prefix("# ").filter(|rest| is_assignment(rest)) else { continue };
+        seen += 1;
+        let beside = match header.as_str() {
+            "[[stages]]" => match key.split(' ').next().unwrap_or_default() {
+                "rate" | "trace" | "concurrency" => "requests = 1",
+                "rate_to" => "rate = 1\nduration = 9",
+                "rate_steps" => "rate = 1\nrate_to = 2\nduration = 9",
+                "arrival" => "rate = 1",
+                "max_in_flight" | "trace_format" | "speed" | "smooth" => "trace = \"t\"",
+                _ => "concurrency = 1",
+            },
+            "[budget]" if key.starts_with("max_cost") => "price_in = 1\nprice_out = 1",
+            _ => "",
+        };
+        let before =
+            if key.starts_with("precision") { "[[stages]]\nconcurrency = 1\nrequests = 9\n" } else { "" };
+        let mixed = "[[workloads]]\nname = \"short\"\n[[workloads]]\nname = \"long\"\n";
+        let before = if key.starts_with("mix") { mixed } else { before };
+        let text = if header.is_empty() {
+            format!("{key}\n{before}")
+        } else {
+            format!("{before}{header}\n{beside}\n{key}\n")
+        };
+        read(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+fn is_assignment(text: &str) -> bool {
+    let key = text.split_once(" = ").map(|(key, _)| key);
+    key.is_some_and(|key| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+}
+
+/// Asks every table of the structure for its keys, by one that no table has.
+#[test]
+fn every_key_is_in_the_template() {
+    let mut keys = 0;
+    for (before, table) in [
+        ("", ""),
+        ("[endpoint]\n", "endpoints.0"),
+        ("[[workloads]]\n", "workloads.0"),
+        ("[[stages]]\nconcurrency = 1\n", "stages.0"),
+        ("[timeouts]\n", "timeouts"),
+        ("[budget]\n", "budget"),
+        ("[sources]\n", "sources"),
+        ("[client]\n", "client"),
+        ("[[workloads]]\n[workloads.prefix]\ntokens = 1\n", "workloads.0.prefix"),
+        ("[[workloads]]\n[workloads.session]\nturns = 1\n", "workloads.0.session"),
+        ("[[workloads]]\n[workloads.images]\ncount = 1\n", "workloads.0.images"),
+    ] {
+        let Err(FileError::Unknown { table: told, known, .. }) = read(&format!("{before}zzzzzzzzzz = 1\n"))
+        else {
+            panic!("{before} takes anything")
+        };
+        assert_eq!(told, table);
+        for key in known {
+            keys += 1;
+            let is_there = ["\n", "# ", "[", "[[", "{ ", ", ", "with ", "`"].iter().any(|before| {
+                [" = ", "]", "` "].iter().any(|after| TEMPLATE.contains(&format!("{before}{key}{after}")))
+            });
+            assert!(is_there, "`{key}` of `{table}` is not in the template");
+        }
+    }
+    assert!(keys > 60, "{keys}");
 }

@@ -154,8 +154,15 @@ pub(super) fn endpoint_in_full(endpoint: &mut Table, dialect_of: &dyn Fn(&str) -
     if let Some(Node { value: Value::Table(headers), origin }) = endpoint.get("headers").cloned() {
         let header = |(name, value): (&String, &Node)| {
             let name = ("name".to_owned(), Node::text(name.clone()));
-            let table = Value::Table(Table::from([name, ("value".to_owned(), value.clone())]));
-            Node { value: table, origin: value.origin.clone() }
+            let text = match &value.value {
+                number @ (Value::Whole(_) | Value::Real(_) | Value::Truth(_)) => {
+                    Value::Text(number.to_string())
+                }
+                other => other.clone(),
+            };
+            let origin = value.origin.clone();
+            let text = Node { value: text, origin: origin.clone() };
+            Node { value: Value::Table(Table::from([name, ("value".to_owned(), text)])), origin }
         };
         let list = Value::List(headers.iter().map(header).collect());
         endpoint.insert("headers".to_owned(), Node { value: list, origin });

@@ -40,6 +40,10 @@ struct Flag<'a> {
 enum Holds {
     Header,
     Json,
+    /// `PATH=VALUE` of a plan.
+    Setting,
+    /// `NAME:KEY=VALUE,…`.
+    Workload,
     Variable,
     Path,
     Url,
@@ -61,6 +65,8 @@ impl<'a> Flag<'a> {
         let holds = match flag {
             "header" => Holds::Header,
             "body-json" => Holds::Json,
+            "set" => Holds::Setting,
+            "workload" => Holds::Workload,
             "api-key-env" => Holds::Variable,
             "api-key-file" => Holds::Path,
             _ if name::is_secret_param(flag) => Holds::Secret,
@@ -82,10 +88,32 @@ fn value(holds: Holds, text: &str) -> Cow<'_, str> {
             None => Cow::Borrowed(REDACTED),
         },
         Holds::Json => body_json(text),
+        Holds::Setting => match text.split_once('=') {
+            Some((path, value)) => Cow::Owned(format!("{path}={}", setting(path, value))),
+            None => url(text),
+        },
+        Holds::Workload => match text.split_once("body") {
+            Some((before, _)) => Cow::Owned(format!("{before}body-json={REDACTED}")),
+            None => Cow::Borrowed(text),
+        },
         Holds::Variable if name::is_variable(text) => Cow::Borrowed(text),
         Holds::Path => Cow::Borrowed(text),
         Holds::Url => url(text),
         Holds::Variable | Holds::Secret => Cow::Borrowed(REDACTED),
+    }
+}
+
+/// What a path of a plan is set to.
+fn setting<'a>(path: &str, value: &'a str) -> Cow<'a, str> {
+    let last = path.rsplit('.').next().unwrap_or_default();
+    match last {
+        // Written as TOML it is no JSON yet.
+        "body_json" if value.trim_start().starts_with('{') => body_json(value),
+        "body_json" => Cow::Borrowed(REDACTED),
+        _ if path.contains("headers") || name::is_secret_param(last) => Cow::Borrowed(REDACTED),
+        // A whole table may have anything in it.
+        _ if value.trim_start().starts_with(['{', '[']) && value.contains('"') => Cow::Borrowed(REDACTED),
+        _ => url(value),
     }
 }
 
@@ -115,6 +143,20 @@ mod tests {
             ("--nats|nats://u:p@h", "--nats|nats://<redacted>@h"),
             ("--max-tokens|64|--timeout-first-token|2s", "--max-tokens|64|--timeout-first-token|2s"),
             (r#"--body-json|{"api_key":"s"}"#, r#"--body-json|{"api_key":"<redacted>"}"#),
+            (
+                "--set|stages.0.rate=2|--set=endpoint.api_key=s",
+                "--set|stages.0.rate=2|--set=endpoint.api_key=<redacted>",
+            ),
+            ("--set|endpoint.headers.x-team=s", "--set|endpoint.headers.x-team=<redacted>"),
+            (r#"--set|endpoint={api_key="s"}"#, "--set|endpoint=<redacted>"),
+            ("--set|endpoint.url=https://u:p@h", "--set|endpoint.url=https://<redacted>@h"),
+            (
+                r#"--set|workloads.0.body_json={"api_key":"s"}"#,
+                r#"--set|workloads.0.body_json={"api_key":"<redacted>"}"#,
+            ),
+            (r#"--set|workloads.0.body_json='{"api_key":"s"}'"#, "--set|workloads.0.body_json=<redacted>"),
+            ("--set|stages.0.concurrency=[1, 8]", "--set|stages.0.concurrency=[1, 8]"),
+            ("--workload|a:max-tokens=2,body-json={x}", "--workload|a:max-tokens=2,body-json=<redacted>"),
             ("--header", "--header"),
             ("-H|", "-H|<redacted>"),
         ] {

@@ -22,7 +22,7 @@ Examples:
       --mix short=9,long=1 --rate 4 --duration 2m
   ttft run https://gateway.example/v1 --model small,big -c 1,8,32 --repeat 3 --shuffle --settle 5s
   ttft run https://api.example/v1 -c 4 -n 1000 --precision 5% --price-in 3 --price-out 15 --max-cost 2
-  ttft run --plan ttft.toml --set stages.0.concurrency=8
+  ttft run --plan ttft.toml --set stages.0.concurrency=8 --dry-run
   ttft run --plan runs/2026-11-30T16-20-05Z-run/plan.toml
 
 A stage ends at --requests or --duration, whichever comes first; with neither after 10 s.
@@ -60,6 +60,9 @@ pub(crate) struct Args {
     /// be repeated
     #[arg(long, help_heading = RUN, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
+    /// Print what would be done, with an estimate of tokens, cost and time, and send nothing
+    #[arg(long, help_heading = RUN)]
+    pub dry_run: bool,
     /// Short name of the run, part of its folder's name
     #[arg(long, help_heading = RUN)]
     pub name: Option<String>,
