@@ -1,5 +1,7 @@
 //! The client's TTFT against the server's, and where the mean TTFT goes.
 
+use std::fmt::Write;
+
 use ttft_judge::{Agreement, Pair, StageSummary};
 
 use crate::escape::{escape, escape_to};
@@ -17,7 +19,7 @@ pub(crate) fn text(stages: &[StageSummary], style: Style) -> String {
     let mut out = style.paint(Ink::Strong, "client against server");
     if let Some(source) = stages.iter().find_map(|s| s.reconcile.source.as_ref()) {
         let from = stages.iter().find_map(|s| s.reconcile.server_ttft_from.as_deref()).unwrap_or("unknown");
-        out.push_str(&format!("  server TTFT from {}, by {}", escape(from), escape(source)));
+        let _ = write!(out, "  server TTFT from {}, by {}", escape(from), escape(source));
     }
     out.push('\n');
     out.push_str(&sides(&stages, style));
@@ -62,19 +64,23 @@ fn server(unit: Unit, pair: &Pair) -> Cell {
 fn sides(stages: &[&StageSummary], style: Style) -> String {
     let mut table = Table::default();
     table.column(("", "stage"), Align::Left, 0, stages.iter().map(|s| name(s)));
-    let statistics: [(&str, fn(&StageSummary) -> &Pair, u8); 3] = [
-        ("mean", |s| &s.reconcile.mean, 0),
-        ("p50", |s| &s.reconcile.p50, 3),
-        ("p95", |s| &s.reconcile.p95, 4),
-    ];
-    for (word, of, drop) in statistics {
-        let unit = Unit::of(stages.iter().filter_map(|s| of(s).client_ms).reduce(f64::max));
+    let pairs = |of: fn(&StageSummary) -> Pair| stages.iter().map(|s| of(s)).collect::<Vec<Pair>>();
+    for (word, pairs, drop) in [
+        ("mean", pairs(|s| s.reconcile.mean), 0),
+        ("p50", pairs(|s| s.reconcile.p50), 3),
+        ("p95", pairs(|s| s.reconcile.p95), 4),
+    ] {
+        let unit = Unit::of(pairs.iter().filter_map(|pair| pair.client_ms).reduce(f64::max));
         let group = format!("TTFT {word} {}", unit.sign());
-        let column = |cells: fn(Unit, &Pair) -> Cell| stages.iter().map(move |s| cells(unit, of(s)));
-        table.column((&group, "client"), Align::Right, drop, column(|unit, pair| time(unit, pair.client_ms)));
-        table.column((&group, "server"), Align::Right, drop, column(server));
+        table.column(
+            (&group, "client"),
+            Align::Right,
+            drop,
+            pairs.iter().map(|pair| time(unit, pair.client_ms)),
+        );
+        table.column((&group, "server"), Align::Right, drop, pairs.iter().map(|pair| server(unit, pair)));
         if drop == 0 {
-            let differences = stages.iter().map(|s| time(unit, of(s).difference_ms).ink(Ink::Strong));
+            let differences = pairs.iter().map(|pair| time(unit, pair.difference_ms).ink(Ink::Strong));
             table.column((&group, "difference"), Align::Right, drop, differences);
         }
     }
@@ -125,7 +131,7 @@ fn parts(stages: &[&StageSummary], style: Style) -> String {
             continue;
         }
         let cells = stages.iter().map(|s| time(unit, of(&s)));
-        let drop = if part == "connection" { 1 } else { 0 };
+        let drop = u8::from(part == "connection");
         table.column(("", part), Align::Right, drop, cells);
     }
     table.text(style)

@@ -59,7 +59,7 @@ fn hits_by_the_answers_or_by_the_counters() {
 #[test]
 fn answers_that_grow() {
     let longer = |r: &mut Record, number| {
-        r.answer.usage.output = Some(if number < 20 { 10 } else { 15 } + u64::from(number % 3))
+        r.answer.usage.output = Some(if number < 20 { 10 } else { 15 } + u64::from(number % 3));
     };
     assert_eq!(found(Made { edit: longer, ..Made::default() }), [(Cause::OutputDrift, Level::Warn)]);
     let other = |r: &mut Record, number| r.answer.usage.output = Some(20 + u64::from(number % 3));
