@@ -71,10 +71,6 @@ impl<'a> RunFold<'a> {
         let (stages, governor) = (&summary.stages, self.run.governor.as_deref());
         summary.contamination = contamination::find(stages, &evidence, &views, governor);
         summary.diagnosis = diagnose::find(stages, &evidence, &views, &summary.contamination);
-        summary.run.engine = views.iter().find_map(View::engine).map(|engine| match &engine.version {
-            Some(version) => format!("{} {version}", engine.title),
-            None => engine.title.clone(),
-        });
         summary
     }
 }

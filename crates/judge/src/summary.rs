@@ -8,7 +8,7 @@ use ttft_model::{CachePolicy, ErrorClass, Load, Run, StampSource};
 use crate::decompose::Decomposition;
 use crate::reconcile::Reconcile;
 use crate::server::Server;
-use crate::{Client, Distribution, Experience, Finding, Goodput, Knee, Sessions, Stream, WindowFigures};
+use crate::{Client, Distribution, Experience, Finding, Goodput, Knee, Level, Sessions, Stream, WindowFigures};
 
 /// The schema's name.
 pub const SCHEMA: &str = "ttft.summary/1";
@@ -44,6 +44,11 @@ impl Summary {
             diagnosis: Vec::new(),
             contamination: Vec::new(),
         }
+    }
+
+    /// What contaminates the run so that its figures are bent or worse.
+    pub fn unclean(&self) -> impl Iterator<Item = &Finding> {
+        self.contamination.iter().filter(|finding| finding.level >= Level::Warn)
     }
 
     /// Whether every objective of every stage held; `None` when there are none or nothing could be judged.

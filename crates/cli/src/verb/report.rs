@@ -22,7 +22,8 @@ Examples:
   ttft report runs/2026-11-30T16-20-05Z-run
   ttft report runs/* --json
   ttft report RUN --as vllm,guidellm    what these tools would have said of the same streams
-  ttft report RUN --as all")]
+  ttft report RUN --as all
+  ttft report RUN --require-clean        fails if anything contaminated the run")]
 pub(crate) struct Args {
     /// Run folders
     #[arg(required = true, value_name = "RUN")]
@@ -35,6 +36,9 @@ pub(crate) struct Args {
         value_parser = PossibleValuesParser::new(rosetta::names().chain([ALL]))
     )]
     tools: Vec<String>,
+    /// Exit with 1 when anything contaminated a run: cache hits, a cold start, others' traffic, a restart, …
+    #[arg(long, conflicts_with = "tools")]
+    require_clean: bool,
     /// Print summaries as JSON, one document a run
     #[arg(long)]
     json: bool,
@@ -43,16 +47,32 @@ pub(crate) struct Args {
 /// Shows each run.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let peers = peers(&args.tools)?;
+    let mut exit = Exit::Ok;
     for path in &args.runs {
         if peers.is_empty() {
             let summary = summarise(path).map_err(usage)?;
             output::show(args.json, &summary, |style| ttft_show::summary_text(&summary, style))?;
+            if args.require_clean && !is_clean(&summary) {
+                exit = Exit::Failed;
+            }
         } else {
             let told = translate(path, &peers).map_err(usage)?;
             output::show(args.json, &told, |style| ttft_show::rosetta_text(&told, style))?;
         }
     }
-    Ok(Exit::Ok)
+    Ok(exit)
+}
+
+/// Whether nothing contaminated the run; says what did.
+pub(crate) fn is_clean(summary: &Summary) -> bool {
+    let found: Vec<&str> = summary.unclean().map(|finding| finding.what.as_str()).collect();
+    if !found.is_empty() {
+        output::note(&format!(
+            "not clean, as --require-clean asks: {}",
+            ttft_show::escape(&found.join("; "))
+        ));
+    }
+    found.is_empty()
 }
 
 /// The tools of these names, each once, in the order asked.

@@ -29,7 +29,7 @@ use self::play::play;
 use self::recorder::Ending;
 use crate::exit::Exit;
 use crate::output;
-use crate::verb::report::summarise;
+use crate::verb::report::{is_clean, summarise};
 
 /// Runs a load test from its arguments to its summary.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
@@ -48,11 +48,13 @@ fn finish(args: &Args, path: &Path, summary: &Summary, ending: Ending) -> anyhow
     output::show(args.json, summary, |style| ttft_show::summary_text(summary, style))?;
     output::note(&format!("\nkept in {}; `ttft report {}` shows this again", path.display(), path.display()));
     written.context("the results are kept, but the summary could not be written")?;
+    let unclean = args.require_clean && !is_clean(summary);
     let ok: u64 = summary.stages.iter().map(|stage| stage.requests.ok).sum();
     Ok(match summary.slo_met() {
         _ if ending == Ending::Signal => Exit::Interrupted,
         _ if ok == 0 || ending == Ending::Trouble => Exit::NotMeasured,
         Some(false) => Exit::Failed,
+        _ if unclean => Exit::Failed,
         _ => Exit::Ok,
     })
 }

@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// the exit code 1
     #[arg(long, help_heading = RUN, value_name = "SLO")]
     pub slo: Vec<String>,
+    /// Exit with 1 when anything contaminated the run: cache hits, a cold start, others' traffic, a restart, …
+    #[arg(long, help_heading = RUN)]
+    pub require_clean: bool,
     /// Plan file: one that `ttft init` wrote, or the plan.toml of a run, to repeat it. Other flags go over what it
     /// says, see docs/plans.md; a ttft.toml is read only if it is named here
     #[arg(long, help_heading = RUN, value_name = "FILE")]
