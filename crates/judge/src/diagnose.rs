@@ -16,12 +16,18 @@ use crate::server::View;
 use crate::{Cause, Confidence, Decomposition, Finding, Level, StageSummary};
 
 /// TTFT has risen with load when it is more than so many times that of the lowest load,
-const ROSE: f64 = 1.5;
-/// and more by this.
-const ROSE_MS: f64 = 5.0;
+const ROSE: f64 = 2.0;
+/// and more by this: less is not felt.
+const ROSE_MS: f64 = 20.0;
+
+/// Parts of TTFT smaller than this are not worth a word.
+const SMALL_MS: f64 = 5.0;
 
 /// A cause explains at least this share of the rise, or of TTFT where there is no rise to explain.
 const MATTERS: f64 = 0.2;
+
+/// The client was late for many requests from this share on.
+const MANY: f64 = 0.3;
 
 /// One stage with all that is known of it.
 #[derive(Clone, Copy)]
@@ -91,12 +97,22 @@ pub(crate) fn find(
         .zip(views)
         .map(|((stage, evidence), view)| Seen { stage, evidence, view })
         .collect();
-    let mut ranked: Vec<(u8, f64, Finding)> = contamination.iter().filter_map(of_contamination).collect();
+    let of = |found: &Finding| {
+        let named = found.effect.as_ref().map_or(&serde_json::Value::Null, |effect| &effect["stage"]);
+        stages.iter().find(|stage| *named == stage.name.as_str())
+    };
+    let mut ranked: Vec<(u8, f64, Finding)> =
+        contamination.iter().filter_map(|found| of_contamination(found, of(found))).collect();
     for group in groups(&seen) {
         let Some((base, worst)) = worst(&group) else { continue };
         let rise = base.and_then(|base| rise(base, worst));
         let mut claims: Vec<Claim> = path::claims(worst);
-        claims.extend(engine::claim(base.filter(|_| rise.is_some()), worst));
+        match base {
+            None => claims.extend(engine::alone(worst)),
+            Some(base) if rise.is_some() => claims.extend(engine::risen(base, worst)),
+            Some(_) => {}
+        }
+        claims.extend(engine::long_prompts(worst));
         claims.extend(path::ahead_of_server(base.filter(|_| rise.is_some()), worst));
         ranked.extend(claims.into_iter().map(|claim| (3, claim.ms, claim.finding(base, worst, rise))));
     }
@@ -112,9 +128,16 @@ pub(crate) fn find(
 }
 
 /// How much a contamination explains: what makes all other figures doubtful stands before everything.
-fn of_contamination(finding: &Finding) -> Option<(u8, f64, Finding)> {
+fn of_contamination(finding: &Finding, stage: Option<&StageSummary>) -> Option<(u8, f64, Finding)> {
     let tier = match finding.cause.filter(|_| finding.level >= Level::Warn)? {
-        Cause::Restart | Cause::Client => 0,
+        Cause::Restart => 0,
+        Cause::Client => {
+            if stage.is_some_and(client_rules) {
+                0
+            } else {
+                4
+            }
+        }
         Cause::ForeignTraffic => 1,
         Cause::CacheHits => 2,
         Cause::ColdStart => 3,
@@ -123,6 +146,18 @@ fn of_contamination(finding: &Finding) -> Option<(u8, f64, Finding)> {
     let mean = |of: &str| finding.effect.as_ref()?["ttft_ms"][of]["mean"].as_f64();
     let ms = mean("with").zip(mean("without")).map_or(0.0, |(with, without)| (with - without).abs());
     Some((tier, ms, finding.clone()))
+}
+
+/// Whether the client bends most figures of a stage, and not a few requests of it.
+fn client_rules(stage: &StageSummary) -> bool {
+    let client = &stage.client;
+    let late = crate::stream::share(stage.stream.bundled_by_client, stage.stream.requests);
+    let own = client.dispatch_lag_ms.p50.zip(stage.latency_ms.get("ttft").and_then(|ttft| ttft.p50));
+    late.is_some_and(|share| share > MANY)
+        || own.is_some_and(|(own, ttft)| own > 0.5 && own > 0.05 * ttft)
+        || client.cpu_percent.is_some_and(|percent| percent > 97.0)
+        || client.kernel_stamped_share.is_some_and(|share| share < 0.5)
+        || client.send_lag_ms.p50.is_some_and(|lag| lag > 1.0)
 }
 
 /// Stages of one workload and kind of load, by load.

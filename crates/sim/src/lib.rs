@@ -35,7 +35,7 @@ mod words;
 pub use error::Error;
 pub use fault::Faults;
 pub use options::SimOptions;
-pub use profile::{Batching, OutputLength, Pace, Pressure, Profile, Timed};
+pub use profile::{Batching, Cold, OutputLength, Pace, Pressure, Profile, Timed};
 pub use sim::{Sim, SimStats};
 #[cfg(feature = "virtual-time")]
 pub use virtual_time::{Played, Shape, Trip, VirtualEngine};

@@ -89,6 +89,19 @@ pub struct Batching {
     /// What happens when memory grows scarce.
     #[serde(default)]
     pub pressure: Option<Pressure>,
+    /// What is compiled or loaded with first use.
+    #[serde(default)]
+    pub cold: Option<Cold>,
+}
+
+/// A cold start: the first prompts take longer, one after another.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cold {
+    /// So many.
+    pub prompts: u32,
+    /// By so long, in milliseconds.
+    pub ms: f64,
 }
 
 /// Scarce memory: now and then a new sequence has to wait until the engine has moved older blocks away, and all
@@ -221,6 +234,8 @@ impl Profile {
                     Some("prefill_exponent must be from 0 to 3")
                 } else if b.pressure.is_some_and(|p| p.one_in == 0 || !time(p.wait_ms)) {
                     Some("pressure needs one_in of at least 1 and wait_ms from 0 to 1e9")
+                } else if b.cold.is_some_and(|cold| !time(cold.ms)) {
+                    Some("cold needs ms from 0 to 1e9")
                 } else if b.max_num_seqs == 0 || b.block_size == 0 {
                     Some("max_num_seqs and block_size must be at least 1")
                 } else if (b.max_num_batched_tokens as usize) < b.max_num_seqs {

@@ -1,7 +1,7 @@
 //! The simulated engine in a process of its own.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStderr};
+use std::process::{Child, ChildStderr, Command};
 
 use crate::home::Home;
 
@@ -21,8 +21,21 @@ impl Sim {
 
     /// With just the flags in `line`.
     pub(crate) fn serve(home: &Home, line: &str) -> Self {
-        let mut child =
-            home.command().args(["sim", "--port", "0"]).args(line.split_whitespace()).spawn().unwrap();
+        Self::serve_at(home, "0", line)
+    }
+
+    /// At that port.
+    pub(crate) fn serve_at(home: &Home, port: &str, line: &str) -> Self {
+        Self::wait(home.command().args(["sim", "--port", port]).args(line.split_whitespace()))
+    }
+
+    /// Behind shell words.
+    pub(crate) fn serve_after(home: &Home, shell: &str, line: &str) -> Self {
+        Self::wait(home.command_after(shell).args(["sim", "--port", "0"]).args(line.split_whitespace()))
+    }
+
+    fn wait(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut err = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         err.read_line(&mut said).unwrap();

@@ -1,6 +1,6 @@
 //! What load does inside the engine: queue, memory, prompts, decoding.
 
-use super::{Claim, MATTERS, ROSE_MS, Seen, load};
+use super::{Claim, MATTERS, SMALL_MS, Seen, load};
 use crate::say::ms;
 use crate::{Cause, Confidence};
 
@@ -14,34 +14,37 @@ const BUSY: std::ops::Range<f64> = 0.6..1.3;
 /// TPOT that grew by this factor has slowed.
 const SLOWED: f64 = 1.3;
 
+/// A prefill that everybody notices.
+const LONG_MS: f64 = 1000.0;
+
 /// Most of a rise.
 const MOST: f64 = 0.6;
 
 /// Throughput that grew by less than this share of the load has come to its end.
 const FLAT: f64 = 0.6;
 
-/// The cause inside the engine, if it is there that TTFT has risen. Without a lower load beside it only a queue can be
-/// told: without load there is none.
-pub(super) fn claim(base: Option<&Seen>, worst: &Seen) -> Option<Claim> {
-    let queue = grown(base, worst, |s| s.parts().queue.ms);
-    let preempted = worst.view.total("preemptions").filter(|n| *n > 0.0);
+/// The cause inside the engine of a stage without a lower load beside it. Only a queue can be told, since without load
+/// there is none.
+pub(super) fn alone(worst: &Seen) -> Option<Claim> {
+    let queue = worst.parts().queue.ms?;
+    (queue > SMALL_MS && queue > MOST * worst.parts().ttft_ms?)
+        .then(|| memory(worst, queue).unwrap_or_else(|| slots(worst, queue, Confidence::High)))
+}
+
+/// The cause inside the engine, if it is there that TTFT has risen.
+pub(super) fn risen(base: &Seen, worst: &Seen) -> Option<Claim> {
+    let grown = |part: fn(&Seen) -> Option<f64>| Some(part(worst)? - part(base).unwrap_or(0.0));
+    let queue = grown(|s| s.parts().queue.ms);
     let told = worst.server().is_some();
-    let Some(base) = base else {
-        let whole = worst.parts().ttft_ms?;
-        let queue = queue.filter(|queue| *queue > ROSE_MS && *queue > MATTERS * whole)?;
-        return Some(
-            memory(worst, preempted, queue).unwrap_or_else(|| slots(worst, queue, Confidence::High)),
-        );
-    };
     let whole = worst.parts().ttft_ms? - base.parts().ttft_ms?;
     let inside = match (base.server(), worst.server()) {
         (Some(from), Some(to)) => to - from,
         _ => worst.beyond_the_way()? - base.beyond_the_way()?,
     };
-    if inside < ROSE_MS || inside < MATTERS * whole {
+    if inside < SMALL_MS || inside < MATTERS * whole {
         return None;
     }
-    if let Some(claim) = memory(worst, preempted, queue.unwrap_or(inside)) {
+    if let Some(claim) = memory(worst, queue.unwrap_or(inside)) {
         return Some(Claim { ms: inside, ..claim });
     }
     let busy = busy(base, worst);
@@ -60,7 +63,7 @@ pub(super) fn claim(base: Option<&Seen>, worst: &Seen) -> Option<Claim> {
     if queued {
         return Some(slots(worst, inside, Confidence::High));
     }
-    let prefill = grown(Some(base), worst, |s| s.parts().prefill.ms);
+    let prefill = grown(|s| s.parts().prefill.ms);
     if let Some(slowed) = slowed.filter(|factor| *factor > SLOWED)
         && prefill.is_none_or(|prefill| prefill > (1.0 - MOST) * inside)
     {
@@ -73,9 +76,23 @@ pub(super) fn claim(base: Option<&Seen>, worst: &Seen) -> Option<Claim> {
     Some(slots(worst, inside, confidence))
 }
 
-/// How much a part has grown; all of it where there is no lower load, or where that does not tell it.
-fn grown(base: Option<&Seen>, worst: &Seen, part: fn(&Seen) -> Option<f64>) -> Option<f64> {
-    Some(part(worst)? - base.and_then(part).unwrap_or(0.0))
+/// Prompts that take long to read whatever the load: most of a TTFT that everybody notices.
+pub(super) fn long_prompts(worst: &Seen) -> Option<Claim> {
+    let (prefill, whole) = (worst.parts().prefill.ms?, worst.parts().ttft_ms?);
+    if prefill < LONG_MS || prefill < MOST * whole {
+        return None;
+    }
+    let tokens = worst.stage.tokens.input.per_request.mean;
+    let speed =
+        tokens.map(|tokens| format!(", {tokens:.0} tokens at {:.0} tokens/s", tokens / (prefill / 1e3)));
+    Some(Claim {
+        cause: Cause::Prefill,
+        confidence: Confidence::High,
+        ms: prefill,
+        what: "reading the prompt takes most of TTFT".to_owned(),
+        because: format!("prefill takes {}{}", ms(prefill), speed.unwrap_or_default()),
+        remedy: "shorten prompts, let the prefix cache work, or give the engine more compute: this is no matter of load",
+    })
 }
 
 /// The share of the engine's time that prompts would take, each read as alone at the lowest load.
@@ -94,7 +111,8 @@ fn flat(base: &Seen, worst: &Seen) -> bool {
     rate(base).zip(rate(worst)).is_some_and(|(from, to)| to / from < FLAT * factor)
 }
 
-fn memory(worst: &Seen, preempted: Option<f64>, queue: f64) -> Option<Claim> {
+fn memory(worst: &Seen, queue: f64) -> Option<Claim> {
+    let preempted = worst.view.total("preemptions").filter(|n| *n > 0.0);
     let usage = worst.view.highest("kv_cache_usage_ratio").map(|range| range.max);
     let full = usage.filter(|usage| *usage >= FULL);
     let waiting = worst.view.level("waiting").is_some_and(|range| range.max >= 1.0);

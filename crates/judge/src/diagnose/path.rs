@@ -1,6 +1,6 @@
 //! What lies between this client and the engine: network, connections, gateways.
 
-use super::{Claim, MATTERS, ROSE_MS, Seen};
+use super::{Claim, MATTERS, SMALL_MS, Seen};
 use crate::reconcile::{held_back, little};
 use crate::say::ms;
 use crate::{Agreement, Cause, Confidence, Verdict};
@@ -20,7 +20,7 @@ fn network(worst: &Seen, whole: f64) -> Option<Claim> {
     let share = worst.stage.reconcile.retransmitted_share.unwrap_or(0.0);
     let by = trip + connection;
     let resent = share > RESENT;
-    if !resent && (by < ROSE_MS || by < MATTERS * whole) {
+    if !resent && (by < SMALL_MS || by < MATTERS * whole) {
         return None;
     }
     let mut because = vec![format!("a round trip of {}", ms(trip))];
@@ -43,7 +43,7 @@ fn network(worst: &Seen, whole: f64) -> Option<Claim> {
 /// A gateway that tells its own part.
 fn gateway(worst: &Seen, whole: f64) -> Option<Claim> {
     let told = worst.stage.reconcile.gateway.as_ref()?;
-    let by = told.ms.filter(|ms| *ms > ROSE_MS && *ms > MATTERS * whole)?;
+    let by = told.ms.filter(|ms| *ms > SMALL_MS && *ms > MATTERS * whole)?;
     Some(Claim {
         cause: Cause::Gateway,
         confidence: Confidence::High,
@@ -85,7 +85,7 @@ pub(super) fn ahead_of_server(base: Option<&Seen>, worst: &Seen) -> Option<Claim
     let (whole, rest) = (parts.ttft_ms?, parts.rest.ms?);
     let grew = base.and_then(|base| base.parts().rest.ms).map_or(0.0, |before| rest - before);
     let rise = base.and_then(|base| base.parts().ttft_ms).map(|before| whole - before);
-    let least = little(whole).max(ROSE_MS);
+    let least = little(whole).max(SMALL_MS);
     let by = if rise.is_some_and(|rise| grew > MATTERS * rise) && grew > least {
         grew
     } else if rest > MATTERS * whole && rest > least {

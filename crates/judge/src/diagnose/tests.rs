@@ -81,6 +81,13 @@ fn prompts_that_keep_the_engine_busy() {
 }
 
 #[test]
+fn prompts_that_take_long_whatever_the_load() {
+    let alone = summary(&[told(2100.0, engine(2095.0, 0.0, 2095.0))]).diagnosis;
+    assert_eq!(first(&alone), (Some(Cause::Prefill), Some(Confidence::High)));
+    assert!(alone[0].evidence.as_ref().unwrap().contains("100 tokens at 48 tokens/s"), "{alone:?}");
+}
+
+#[test]
 fn decoding_that_slows_prompts() {
     let made = Made { gap_ms: 400.0, ..told(300.0, engine(296.0, 0.0, 296.0)) };
     assert_eq!(first(&sweep(made)), (Some(Cause::DecodeInterference), Some(Confidence::High)));

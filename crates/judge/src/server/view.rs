@@ -1,6 +1,6 @@
 //! The sources of one stage as one server: what diagnosis asks, whatever the number of engines behind an endpoint.
 
-use ttft_sources::{Distribution, Measured, Quantile, Reading, Role};
+use ttft_sources::{Distribution, Measured, Quantile, Reading, Role, Shape};
 
 use super::{LevelRange, SourceStage};
 
@@ -27,6 +27,17 @@ impl Times<'_> {
         let at = ttft_sources::PROBABILITIES.iter().position(|(_, known)| *known == name)?;
         self.one?.quantiles[at]
     }
+}
+
+/// Whether a total fell from scrape to scrape: the edges alone do not show a restart after which more came than before.
+fn falls(source: &SourceStage, end: Option<&Reading>) -> bool {
+    let totals = ttft_sources::names().filter(|(_, shape)| *shape == Shape::Total);
+    totals.into_iter().any(|(name, _)| {
+        let between = source.levels.iter().filter_map(|scrape| scrape.values.get(name).copied());
+        let last = end.and_then(|reading| reading.values.get(name)?.number());
+        let values: Vec<f64> = between.chain(last).collect();
+        values.windows(2).any(|pair| pair[1] < pair[0])
+    })
 }
 
 impl<'a> View<'a> {
@@ -63,10 +74,10 @@ impl<'a> View<'a> {
         let began_anew = |reading: &&Reading| {
             reading.window.as_ref().is_some_and(|window| window.reset_detected || window.other_process)
         };
-        self.sources
-            .iter()
-            .find(|(_, readings)| readings.iter().any(began_anew))
-            .map(|(source, _)| source.source.as_str())
+        let found = self.sources.iter().find(|(source, readings)| {
+            readings.iter().any(began_anew) || falls(source, readings.first().copied())
+        });
+        found.map(|(source, _)| source.source.as_str())
     }
 
     /// A distribution of times over the window, all pages of that role together. A page with no sample counts as one

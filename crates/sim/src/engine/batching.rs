@@ -34,6 +34,8 @@ struct Effort {
     decodes: u32,
     /// Σ tokens in the context of decoding sequences.
     context: u64,
+    /// Prompts begun.
+    begun: u32,
 }
 
 /// The scheduler of an engine with continuous batching.
@@ -49,6 +51,8 @@ pub(super) struct Batcher {
     /// Admissions under pressure, and until when they stand still.
     pressed: u32,
     admit_from: Nanos,
+    /// Prompts that still find the engine cold.
+    cold: u32,
     spare: Vec<(Name, u32)>,
 }
 
@@ -64,6 +68,7 @@ impl Batcher {
             ready: Nanos(i64::MIN),
             pressed: 0,
             admit_from: Nanos(i64::MIN),
+            cold: costs.cold.map_or(0, |cold| cold.prompts),
             spare: Vec::new(),
         }
     }
@@ -184,6 +189,7 @@ impl Batcher {
                 sequence.cached = hit;
             }
             effort.add(sequence, count);
+            effort.begun += 1;
             budget -= count;
             work.push((name, count));
             let metrics = &mut ledger.metrics;
@@ -198,7 +204,7 @@ impl Batcher {
             return;
         }
         ledger.metrics.iteration_tokens.observe(f64::from(effort.prefill + effort.decodes));
-        let duration = self.duration(&effort) * self.random.factor(self.costs.sigma);
+        let duration = self.duration(&effort) * self.random.factor(self.costs.sigma) + self.warming(&effort);
         // A step of no length would never let time go on.
         let duration = Nanos((duration * 1e6).round().max(1.0) as i64);
         self.step = Some(Step { end: start + duration, work });
@@ -243,6 +249,13 @@ impl Batcher {
         }
         ledger.metrics.preemptions += 1;
         self.waiting.push_front(name);
+    }
+
+    /// Milliseconds that the step takes longer because the engine is still cold.
+    fn warming(&mut self, effort: &Effort) -> f64 {
+        let met = self.cold.min(effort.begun);
+        self.cold -= met;
+        self.costs.cold.map_or(0.0, |cold| f64::from(met) * cold.ms)
     }
 
     /// In milliseconds.

@@ -284,3 +284,12 @@ fn under_pressure_one_admission_waits_and_the_others_go_on() {
     assert_eq!(times(&tokens, 0), [20, 31, 42, 53, 64]);
     assert_eq!(times(&tokens, 1), [120 + 20]);
 }
+
+#[test]
+fn the_first_prompts_find_a_cold_engine() {
+    let mut engine = engine_with("", "cold={prompts=2,ms=100}");
+    let asks = (0..3).map(|i| (i64::from(i) * 500, submit(i, ask(10, 1, u64::from(i)))));
+    let tokens = run(&mut engine, asks.collect());
+    let first = |n: u32| times(&tokens, n)[0];
+    assert_eq!([first(0), first(1), first(2)], [120, 620, 1020]);
+}
