@@ -8,7 +8,9 @@ use ttft_model::{CachePolicy, ErrorClass, Load, Run, StampSource};
 use crate::decompose::Decomposition;
 use crate::reconcile::Reconcile;
 use crate::server::Server;
-use crate::{Client, Distribution, Experience, Finding, Goodput, Knee, Level, Sessions, Stream, WindowFigures};
+use crate::{
+    Client, Distribution, Experience, Finding, Goodput, Knee, Level, Sessions, Stream, WindowFigures,
+};
 
 /// The schema's name.
 pub const SCHEMA: &str = "ttft.summary/1";
