@@ -8,7 +8,7 @@ use clap::Args;
 use ttft_dialect::Dialect;
 use ttft_drive::RequestMaker;
 use ttft_model::{
-    ApiKey, Endpoint, Header, HttpVersion, ImageSize, Lengths, Pick, Resolve, Span, Timeouts, Workload,
+    ApiKey, Endpoint, Header, HttpVersion, ImageSize, Lengths, Pick, Resolve, Span, Think, Timeouts, Workload,
 };
 use ttft_plan::file::{Overlay, Part};
 use ttft_plan::{EndpointError, endpoint_url};
@@ -91,6 +91,13 @@ pub(crate) struct PromptArgs {
     /// How a request takes one of them: uniform, or zipf:EXPONENT (a few are taken most often) [default: uniform]
     #[arg(long, value_name = "HOW")]
     pub prefix_pick: Option<Pick>,
+    /// Conversations of this many turns, each with the history and the answers that came: a number, a distribution,
+    /// or `recorded` with --dataset. A stage's requests and rates then count conversations
+    #[arg(long, value_name = "LENGTHS", value_parser = lengths)]
+    pub turns: Option<Lengths>,
+    /// Between an answer and the next turn: 2s, uniform:1s:3s or exp:2s
+    #[arg(long, value_name = "TIME")]
+    pub turn_think: Option<Think>,
     /// Images sent with each prompt, made up, no two the same
     #[arg(long, value_name = "N", value_parser = count32)]
     pub images: Option<u32>,
@@ -231,6 +238,8 @@ impl PromptArgs {
         put.say("prefix.groups", "--prefix-groups", self.prefix_groups)?;
         put.say("prefix.tokens", "--prefix-tokens", self.prefix_tokens)?;
         put.say("prefix.pick", "--prefix-pick", self.prefix_pick)?;
+        put.say("session.turns", "--turns", self.turns.as_ref())?;
+        put.say("session.think_time", "--turn-think", self.turn_think)?;
         put.say("images.count", "--images", self.images)?;
         put.say("images.size", "--image-size", self.image_size)?;
         put.say("body_json", "--body-json", self.body_json.as_ref())

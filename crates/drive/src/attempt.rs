@@ -45,10 +45,22 @@ impl Lane {
 pub(crate) enum Keep {
     /// Nothing, as under load.
     Nothing,
+    /// What was said in it.
+    Answer,
     /// Its head and its bytes.
     Bytes,
     /// What was understood of it, too.
     Text,
+}
+
+impl Keep {
+    const fn has_bytes(self) -> bool {
+        matches!(self, Self::Bytes | Self::Text)
+    }
+
+    const fn has_text(self) -> bool {
+        matches!(self, Self::Answer | Self::Text)
+    }
 }
 
 /// What the caller may want beside the record.
@@ -58,6 +70,8 @@ pub(crate) struct Extras {
     pub headers: Option<http::HeaderMap>,
     /// Text of the answer, when it was kept.
     pub text: String,
+    /// Its reasoning, likewise.
+    pub reasoning: String,
     /// The body as it came, when the text was kept too.
     pub reads: Vec<BodyRead>,
     /// The dialect that the body looks like, when the text was kept.
@@ -98,7 +112,7 @@ pub(crate) async fn attempt(
     keep: Keep,
     record: &mut Record,
 ) -> Extras {
-    let options = Options { keep_text: keep == Keep::Text };
+    let options = Options { keep_text: keep.has_text() };
     let mut transcript = Transcript::new(lane.dialect.clone(), options);
     let mut sending = Sending::default();
     let mut extras = Extras::default();
@@ -116,8 +130,8 @@ pub(crate) async fn attempt(
             take_head(record, &response, &lane.id_header, &mut transcript);
             // Headers are views of the connection's read buffer, and would keep it from being used again.
             let headers = std::mem::take(&mut response.headers);
-            extras.headers = (keep != Keep::Nothing).then_some(headers);
-            let keep = (keep != Keep::Nothing).then_some(&mut extras);
+            extras.headers = keep.has_bytes().then_some(headers);
+            let keep = keep.has_bytes().then_some(&mut extras);
             let (end, at) =
                 read_body(&mut response, cancelled, &mut deadline, &mut transcript, record, keep).await;
             take_end(record, &response);
@@ -138,6 +152,7 @@ pub(crate) async fn attempt(
     };
     if options.keep_text {
         transcript.text().clone_into(&mut extras.text);
+        transcript.reasoning_text().clone_into(&mut extras.reasoning);
         extras.looks_like = transcript.looks_like();
     }
     record.answer = transcript.finish(end, at);

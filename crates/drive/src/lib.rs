@@ -21,11 +21,13 @@ mod maker;
 mod message;
 mod mix;
 mod rate;
+mod session;
 mod shelf;
 mod single;
 mod stage_job;
 mod think;
 mod told_by_proxy;
+mod uncounted;
 mod worker;
 
 pub use arrivals::Arrivals;
@@ -36,3 +38,4 @@ pub use maker::{MakeError, RequestMaker};
 pub use message::{Message, Progress, Rest, Stop};
 pub use rate::Rate;
 pub use single::{Got, Single, get, get_whole, post, single};
+pub use uncounted::Uncounted;

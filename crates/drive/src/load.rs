@@ -22,7 +22,8 @@ const MARGIN: Nanos = Nanos::from_millis(1);
 /// Runs this worker's part of a stage that starts at `start`, until its last request has ended. `shelf` holds the
 /// requests that its users take.
 pub(crate) async fn run_load(worker: &Rc<Worker>, job: &Arc<StageJob>, shelf: Shelf, start: Nanos) {
-    let deadline = job.order.duration.map(|duration| start + duration);
+    job.starts(start);
+    let deadline = job.deadline();
     match job.order.load {
         Load::Closed { concurrency, ramp_up, think_time } => {
             let shelf = Rc::new(shelf);

@@ -9,12 +9,13 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 use ttft_dialect::{BodyTemplate, Dialect, Prompt, RequestSpec};
-use ttft_model::{CachePolicy, Endpoint, ImageSize, Images, RequestId, TraceId, Workload};
+use ttft_model::{CachePolicy, Endpoint, ImageSize, Images, RequestId, Think, TraceId, Workload};
 use ttft_plan::dataset::{DatasetError, Trace};
 use ttft_plan::{Pictures, Prompts};
 use ttft_wire::Request;
 
 use crate::ids::{request_id, traceparent};
+use crate::session::Session;
 
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
@@ -55,6 +56,7 @@ pub struct RequestMaker {
     prompts: Prompts,
     salt: Salt,
     pictures: Option<(Arc<Pictures>, u32)>,
+    think_time: Option<Think>,
     /// With a warm cache, this many prompts are used over and over.
     distinct: Option<u64>,
 }
@@ -64,7 +66,7 @@ pub struct RequestMaker {
 enum Salt {
     /// Nothing.
     None,
-    /// Each request's own id.
+    /// Each request's own id; that of the first one in all turns of a session.
     Each,
     /// The same for a part of the run: what its prompts share is warm by them alone.
     Part(Arc<str>),
@@ -127,6 +129,7 @@ impl RequestMaker {
             prompts,
             salt: Salt::of(workload),
             pictures: workload.images.filter(|images| images.count > 0).map(pictures),
+            think_time: workload.session.as_ref().and_then(|session| session.think_time),
             distinct: (workload.cache == CachePolicy::Warm).then_some(warm_prompts.max(1)),
         })
     }
@@ -184,6 +187,17 @@ impl RequestMaker {
         Self { prompts: self.prompts.in_words_of(part), salt, ..self.clone() }
     }
 
+    /// Between an answer and the next turn of a session.
+    pub(crate) const fn think_time(&self) -> Option<Think> {
+        self.think_time
+    }
+
+    /// The session of that number, before its first turn; `None` where each request stands alone.
+    pub(crate) fn session(&self, number: u64) -> Option<Session> {
+        let prompt = self.distinct.map_or(number, |distinct| number % distinct);
+        Some(Session::new(number, prompt, self.prompts.turns(prompt)?))
+    }
+
     /// Request number `number`. `text` is room for the prompt, used again from call to call.
     pub(crate) fn make(
         &self,
@@ -211,6 +225,29 @@ impl RequestMaker {
                 dialect.request_body(&RequestSpec { prompt, max_tokens, ..self.spec.clone() })
             }
         };
+        self.request(body, id_text, trace)
+    }
+
+    /// The request of a session's next turn: all that was said before, and what is asked now.
+    pub(crate) fn make_turn(
+        &self,
+        dialect: &Dialect,
+        session: &mut Session,
+        id: RequestId,
+        trace: &TraceId,
+        text: &mut String,
+    ) -> Request {
+        let id_text = id.to_string();
+        let (number, turn) = (session.prompt, session.turn);
+        let drawn = self.prompts.output_tokens(number, turn);
+        let max_tokens = drawn.map(u64::from).or(self.spec.max_tokens);
+        let asked = self.prompts.turn(number, turn, self.salt.text(&id_text), text);
+        let mut asked = Value::Array(asked);
+        if turn == 0 {
+            self.add_pictures(&mut asked, number, id);
+        }
+        let prompt = Prompt::Messages(session.ask(asked));
+        let body = dialect.request_body(&RequestSpec { prompt, max_tokens, ..self.spec.clone() });
         self.request(body, id_text, trace)
     }
 

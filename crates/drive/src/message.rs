@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
 use ttft_model::{Nanos, Record, Stage, StageWindow};
 
-use crate::Single;
+use crate::{Single, Uncounted};
 
 /// News of a run, in order.
 #[derive(Debug)]
 pub enum Message {
     /// Requests that have ended.
     Records(Vec<Record>),
+    /// A request that has ended, the tokens of whose answer are still to be counted.
+    Uncounted(Box<Uncounted>),
     /// An answer as it came, of those that the plan wants kept.
     Stream(Box<Single>),
     /// The warm-up began.
@@ -66,6 +68,8 @@ pub struct Progress {
     pub failed: AtomicU64,
     /// Tokens generated, as far as servers told.
     pub tokens: AtomicU64,
+    /// Bytes of answers that wait to be counted.
+    pub(crate) uncounted: AtomicU64,
 }
 
 impl Progress {

@@ -32,7 +32,7 @@ pub struct Single {
 
 impl Single {
     pub(crate) fn new(record: Record, extras: Extras) -> Self {
-        let Extras { headers, text, reads, looks_like } = extras;
+        let Extras { headers, text, reads, looks_like, .. } = extras;
         Self { record, headers, text, reads, looks_like }
     }
 }

@@ -44,6 +44,7 @@ pub(crate) struct StageJob {
     pub places: Option<Arc<Semaphore>>,
     /// When the requests of a trace are due, after the stage's start.
     pub due: Vec<Nanos>,
+    deadline: OnceLock<Nanos>,
     halted: AtomicBool,
     cancelled: AtomicBool,
     ended_early: OnceLock<String>,
@@ -73,6 +74,7 @@ impl StageJob {
             order,
             places,
             due,
+            deadline: OnceLock::new(),
             halted: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             ended_early: OnceLock::new(),
@@ -82,6 +84,19 @@ impl StageJob {
             unsent: AtomicU64::new(0),
             dry: AtomicI64::new(i64::MAX),
         }
+    }
+
+    /// The stage starts then.
+    pub(crate) fn starts(&self, at: Nanos) {
+        if let Some(duration) = self.order.duration {
+            // All workers say the same.
+            let _ = self.deadline.set(at + duration);
+        }
+    }
+
+    /// No request starts later than that, once the stage has started.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        self.deadline.get().copied()
     }
 
     /// Ends this stage alone before its end. The first reason is the one that counts.

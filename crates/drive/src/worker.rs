@@ -15,17 +15,19 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 use ttft_kernel::{mono_now, request_realtime, set_timer_slack, thread_cpu_now};
 use ttft_model::{Connections, HttpVersion, Load, Nanos, Outcome, Record, SaveStreams};
+use ttft_plan::Counter;
 use ttft_wire::{Pool, Request, Target, open};
 
-use crate::Single;
 use crate::alarm::Alarm;
 use crate::attempt::{Keep, Lane, attempt, blank};
 use crate::budget::Account;
 use crate::gate::Gate;
 use crate::load::run_load;
 use crate::message::{Message, Progress, Stop};
+use crate::session::{Session, next_turn};
 use crate::shelf::Shelf;
 use crate::stage_job::StageJob;
+use crate::{Single, Uncounted};
 
 /// Records wait for company up to this many, and up to [`FLUSH_EVERY`].
 const BATCH: usize = 256;
@@ -156,6 +158,8 @@ async fn flush_often(worker: Rc<Worker>) {
 pub(crate) struct Prepared {
     record: Record,
     request: Request,
+    /// The conversation that it is the next turn of.
+    session: Option<Box<Session>>,
 }
 
 impl Prepared {
@@ -266,22 +270,58 @@ impl Worker {
     /// Makes request number `number` of a stage, which takes longer the longer its prompt is.
     pub(crate) fn make(&self, job: &StageJob, number: u64, scheduled: Nanos) -> Prepared {
         let part = job.order.mix.of(number);
+        if let Some(session) = part.maker.session(number) {
+            return self.make_turn(job, Box::new(session), scheduled);
+        }
+        let record = self.blank(job, number, scheduled);
+        let dialect = &self.lanes[part.lane].dialect;
+        let room = &mut self.room.borrow_mut();
+        let request = part.maker.make(dialect, number, record.id, &record.trace, room);
+        Prepared { record, request, session: None }
+    }
+
+    /// Makes the next turn of a conversation.
+    pub(crate) fn make_turn(&self, job: &StageJob, mut session: Box<Session>, scheduled: Nanos) -> Prepared {
+        let part = job.order.mix.of(session.number);
+        let mut record = self.blank(job, session.number, scheduled);
+        record.session = Some(session.number);
+        record.turn = Some(session.turn + 1);
+        let dialect = &self.lanes[part.lane].dialect;
+        let room = &mut self.room.borrow_mut();
+        let request = part.maker.make_turn(dialect, &mut session, record.id, &record.trace, room);
+        Prepared { record, request, session: Some(session) }
+    }
+
+    fn blank(&self, job: &StageJob, number: u64, scheduled: Nanos) -> Record {
+        let part = job.order.mix.of(number);
         let mut record = blank(scheduled, &mut *self.random.borrow_mut());
         record.stage = part.stage;
         record.workload = part.workload;
         record.worker = self.index;
         record.seq = number;
         record.warmup = job.order.warmup;
-        let dialect = &self.lanes[part.lane].dialect;
-        let room = &mut self.room.borrow_mut();
-        let request = part.maker.make(dialect, number, record.id, &record.trace, room);
-        Prepared { record, request }
+        record
     }
 
-    /// Sends a request that is ready and keeps its record. Returns when its answer ended; nothing if the budget does not
-    /// hold it, which ends the run.
+    /// Sends a request that is ready, and those of its conversation's other turns. Returns when the last answer ended;
+    /// nothing if the budget does not hold it, which ends the run.
     pub(crate) async fn send(&self, job: &StageJob, pools: &Pools, prepared: Prepared) -> Option<Ended> {
-        let Prepared { mut record, request } = prepared;
+        let (mut ended, mut session) = self.send_one(job, pools, prepared).await?;
+        while let Some(under_way) = session {
+            let Some(turn) = next_turn(self, job, ended, under_way).await else { break };
+            (ended, session) = self.send_one(job, pools, turn).await?;
+        }
+        Some(ended)
+    }
+
+    /// Sends one request and keeps its record; the conversation, if it goes on after the answer.
+    async fn send_one(
+        &self,
+        job: &StageJob,
+        pools: &Pools,
+        prepared: Prepared,
+    ) -> Option<(Ended, Option<Box<Session>>)> {
+        let Prepared { mut record, request, session } = prepared;
         let part = job.order.mix.of(record.seq);
         let account = job.order.account.as_deref();
         let reserve = match account {
@@ -298,19 +338,37 @@ impl Worker {
         job.entered();
         self.progress.started.fetch_add(1, Ordering::Relaxed);
         let cancelled = std::pin::pin!(self.cancel.notified());
-        let keep = if self.save_streams.is_some() { Keep::Bytes } else { Keep::Nothing };
+        let counter = part.maker.prompts().counter();
+        let keep = match (self.save_streams.is_some(), session.is_some() || counter.is_some()) {
+            (true, true) => Keep::Text,
+            (true, false) => Keep::Bytes,
+            (false, true) => Keep::Answer,
+            (false, false) => Keep::Nothing,
+        };
         let (lane, pool) = (&self.lanes[part.lane], &pools[part.lane]);
-        let extras = attempt(lane, &part.target, pool, &request, cancelled, keep, &mut record).await;
+        let mut extras = attempt(lane, &part.target, pool, &request, cancelled, keep, &mut record).await;
         job.left();
         if let (Some(account), Some(reserve)) = (account, reserve) {
             account.book(reserve, &record);
         }
+        let (text, reasoning) = (std::mem::take(&mut extras.text), std::mem::take(&mut extras.reasoning));
         if self.save_streams.is_some_and(|which| which.wants(&record)) {
             self.tell(Message::Stream(Box::new(Single::new(record.clone(), extras))));
         }
         let ended = Ended { at: record.finished, connected: record.phases.connected.is_some() };
-        self.keep(record);
-        Some(ended)
+        let is_ok = record.outcome() == Outcome::Ok;
+        self.count_and_keep(record, counter, reasoning + &text);
+        let goes_on = session.and_then(|mut session| (is_ok && session.answered(&text)).then_some(session));
+        Some((ended, goes_on))
+    }
+
+    /// Keeps a record, by way of the tokenizer if the server did not count its tokens.
+    fn count_and_keep(&self, record: Record, counter: Option<&Arc<Counter>>, text: String) {
+        let counter = counter.filter(|_| Uncounted::wants(&record, &text, &self.progress));
+        let Some(counter) = counter.cloned() else { return self.keep(record) };
+        self.progress.ok.fetch_add(1, Ordering::Relaxed);
+        let progress = self.progress.clone();
+        self.tell(Message::Uncounted(Box::new(Uncounted { record, text, counter, progress })));
     }
 
     /// The budget holds no more: the run ends in order.

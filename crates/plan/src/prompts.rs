@@ -87,6 +87,9 @@ impl Prompts {
                 Source::Trace(Arc::new(Trace::load(Path::new(path), asked)?))
             }
         };
+        if workload.session.is_some() {
+            check_turns(&workload.prompt, &source)?;
+        }
         let output = match (&workload.output, &workload.prompt, &source) {
             (None, ..) => Output::Same,
             (Some(Lengths::Empirical(own)), Prompt::Lengths(Lengths::Empirical(of_prompts)), _)
@@ -336,6 +339,18 @@ impl Prompts {
         draft.words(before + room, mixed(self.seed ^ OF_PROMPTS, number));
         draft.finish();
     }
+}
+
+/// Whether there are conversations in what the prompts come from.
+fn check_turns(prompt: &Prompt, source: &Source) -> Result<(), DatasetError> {
+    let (path, what) = match (prompt, source) {
+        (Prompt::File(path), Source::List(list)) if list.most_turns() < 2 => {
+            (path, "holds no conversations of several turns")
+        }
+        (Prompt::Trace { path, .. }, _) => (path, "is a trace: its requests are no conversations"),
+        _ => return Ok(()),
+    };
+    Err(DatasetError::Kind { path: path.into(), what: what.to_owned() })
 }
 
 /// A number of its own for each turn of a session; the first has the session's.

@@ -25,6 +25,7 @@ mod report_as;
 mod run;
 mod scrape;
 mod secrets;
+mod sessions;
 mod shapes;
 mod signals;
 mod sim;

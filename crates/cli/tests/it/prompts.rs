@@ -67,6 +67,21 @@ fn a_tokenizer_makes_prompts_exact_and_the_template_is_left_room_for() {
 }
 
 #[test]
+fn a_tokenizer_counts_answers_that_the_server_does_not() {
+    let home = Home::new();
+    home.write("words.json", WORDS);
+    for (usage, source) in [(false, "tokenizer"), (true, "usage")] {
+        let (url, _) = listener(usage);
+        let flags = "--model m -c 2 -n 6 --warmup 0 --prompt a --tokenizer words.json --connections new";
+        home.ttft(&format!("run {url} {flags} --out {source}")).expect(0);
+        let stage = home.stage(source);
+        assert_eq!((&stage["requests"]["ok"], &stage["tokens"]["source"]), (&json!(6), &json!(source)));
+        // "of the water"
+        assert_eq!(stage["tokens"]["output"]["per_request"]["max"], json!(3.0), "{}", stage["tokens"]);
+    }
+}
+
+#[test]
 fn what_is_no_tokenizer() {
     let home = Home::new();
     home.write("none.json", "{\"model\": 3}");

@@ -115,6 +115,7 @@ pub(crate) fn finish(running: Running) -> Told {
     loop {
         match running.messages.recv_timeout(LIMIT) {
             Ok(Message::Stream(_)) => {}
+            Ok(Message::Uncounted(one)) => told.records.push(one.count()),
             Ok(Message::Records(records)) => {
                 told.news.push("records".to_owned());
                 told.records.extend(records);

@@ -103,7 +103,7 @@ pub(crate) struct LoadArgs {
     pub max_in_flight: Option<u64>,
     /// Trace replay: requests of the recorded lengths at the recorded times (Mooncake jsonl, Azure csv, BurstGPT
     /// csv); equal hash-id prefixes share their words, which a cold cache does not show: see --cache
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["concurrency", "rate", "prompt", "prompt_tokens", "dataset", "ramp_up"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["concurrency", "rate", "prompt", "prompt_tokens", "dataset", "ramp_up", "turns"])]
     pub trace: Option<String>,
     /// The trace's format [default: told from its content]; guidellm is seconds where mooncake is milliseconds
     #[arg(long, value_name = "F")]

@@ -145,6 +145,7 @@ impl Recorder<'_> {
                 let appended = self.folder.append(&records)?;
                 self.heed(&appended);
             }
+            Message::Uncounted(one) => return self.take(Message::Records(vec![one.count()])),
             Message::Stream(single) => self.streams.keep(&single),
             Message::WarmUp { requests } => self.line.begin(format!("warm-up, {requests} requests")),
             Message::Settling { next, until } => {
