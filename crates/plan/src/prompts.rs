@@ -171,13 +171,13 @@ impl Prompts {
             },
         };
         let most_turns = self.turns.as_ref().map_or(1, |turns| {
-            let most = turns.most(Side::Input).map_or(u64::MAX, u64::from);
-            most.min(self.list_turns()).max(1)
+            let most = turns.most(Side::Input).map_or(u64::MAX, u64::from).min(self.list_turns());
+            if most == u64::MAX { 1 } else { most.max(1) }
         });
         // A listed conversation was counted as a whole.
-        let asked = if turns.is_some() { own } else { own * most_turns };
+        let asked = if turns.is_some() { own } else { own.saturating_mul(most_turns) };
         let tokens = asked
-            + (most_turns - 1) * u64::from(answer)
+            + (most_turns - 1).saturating_mul(u64::from(answer))
             + self.shared.map_or(0, |shared| u64::from(shared.tokens()));
         Longest { tokens, is_certain }
     }

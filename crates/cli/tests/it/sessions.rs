@@ -134,8 +134,8 @@ fn what_goes_not_with_turns() {
     home.write("plain.txt", "one\ntwo\n");
     home.write("chats.json", CHATS);
     for (flags, part) in [
-        ("--turns recorded", "--turns recorded goes with --dataset"),
-        ("--turn-think 2s", "--turns"),
+        ("--turns recorded", "recorded turns are those of a data set"),
+        ("--turn-think 2s", "turns"),
         ("--turns 3 --dataset plain.txt", "holds no conversations of several turns"),
         ("--turns 0", "at least one turn"),
         ("--turns 2 --trace chats.json", "cannot be used with"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ttft_model::{CachePolicy, Load, Nanos, Plan, Prompt, Share, Span, Stage, Workload};
+use ttft_model::{CachePolicy, Lengths, Load, Nanos, Plan, Prompt, Share, Span, Stage, Workload};
 
 use super::error::{FileError, likely};
 
@@ -41,6 +41,18 @@ fn of_workload(workload: &Workload) -> Result<(), String> {
     let name = &workload.name;
     if workload.max_tokens == 0 {
         return Err(format!("workload {name}: `max_tokens` 0 asks for no answer"));
+    }
+    match workload.session.as_ref().map(|session| &session.turns) {
+        Some(Lengths::Fixed(0)) => {
+            return Err(format!("workload {name}: a conversation has at least one turn"));
+        }
+        Some(Lengths::Recorded) if !matches!(workload.prompt, Prompt::File(_)) => {
+            return Err(format!(
+                "workload {name}: recorded turns are those of a data set (`dataset`, --dataset); made-up \
+                 conversations take a number"
+            ));
+        }
+        _ => {}
     }
     Ok(())
 }
