@@ -92,6 +92,31 @@ fn the_window_of_a_stage_holds_its_requests_and_no_other() {
 }
 
 #[test]
+fn a_server_that_counts_late_is_asked_again_at_the_end_of_a_stage() {
+    let home = Home::new();
+    // What has ended by now, and what had at the last look, which is what the page tells.
+    let counts = Arc::new(Mutex::new((0, 0)));
+    let shared = counts.clone();
+    let url = serve(move |asked| {
+        let mut counts = shared.lock().unwrap();
+        if asked.is_post() {
+            counts.0 += 1;
+            return events(&[r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#, "[DONE]"]);
+        }
+        let (ended, told) = *counts;
+        counts.1 = ended;
+        let page = "# TYPE vllm:request_success_total counter\nvllm:request_success_total";
+        answer("200 OK", "", &format!("{page}{{engine=\"0\",finished_reason=\"stop\"}} {told}\n"))
+    });
+    home.ttft(&format!("run {url} --model m -c 2,1 -n 7 --warmup 3 --out out")).expect(0);
+    for stage in 0..2 {
+        let of = source(&home, "out", stage, 0);
+        assert_eq!(of["window"]["requests_finished_ok"], 7.0, "{of}");
+    }
+    assert_eq!(counts.lock().unwrap().0, 17);
+}
+
+#[test]
 fn levels_are_sampled_while_a_stage_runs() {
     let home = Home::new();
     let sim = Sim::start(&home, "");

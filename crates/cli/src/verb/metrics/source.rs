@@ -282,8 +282,13 @@ fn refusal(status: u16, path: &str, body: &[u8]) -> WireError {
                 .to_owned(),
         ),
         _ => {
+            let class = match status {
+                429 => ErrorClass::HttpRateLimited,
+                503 | 529 => ErrorClass::HttpOverloaded,
+                _ => ErrorClass::HttpError,
+            };
             let body: String = String::from_utf8_lossy(body).chars().take(200).collect();
-            (ErrorClass::HttpError, body.trim().to_owned())
+            (class, body.trim().to_owned())
         }
     };
     WireError { class, message: format!("it answers {status} to {path}: {why}") }

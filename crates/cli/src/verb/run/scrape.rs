@@ -204,14 +204,19 @@ impl Scraper {
         if kind == ScrapeKind::Begin {
             return self.scrape(kind);
         }
+        let asked = mono_now();
         std::thread::sleep(SETTLE);
         let mut got = self.scrape(kind);
         for pause in COUNTS_LATER {
-            if !self.lacks(&got, ok) {
+            // One that is slow is not waited for again and again.
+            if !self.lacks(&got, ok) || mono_now() - asked > TIMEOUT {
                 break;
             }
             std::thread::sleep(pause);
-            got = self.scrape(kind);
+            let again = self.scrape(kind);
+            if again.page.is_some() {
+                got = again;
+            }
         }
         got
     }
@@ -282,13 +287,14 @@ impl Scraper {
 impl Got {
     /// Something answered, but with no page.
     fn is_no_page(&self) -> bool {
-        const PASSING: [&str; 7] = [
+        const PASSING: [&str; 8] = [
             "timeout_total",
             "connect_refused",
             "connect_timeout",
             "reset",
             "dns",
             "http_overloaded",
+            "http_rate_limited",
             "client",
         ];
         self.scrape.error.as_ref().is_some_and(|missed| !PASSING.contains(&missed.class.as_str()))
