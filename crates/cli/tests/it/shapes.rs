@@ -203,9 +203,11 @@ fn a_budget_ends_the_run_in_order_and_says_so() {
         + number(&stage["tokens"]["output"]["total"]) * 100e-6;
     assert!(cost <= 0.02 && cost > 0.005, "{cost}");
 
-    // Nothing fits: nothing was measured.
-    let done = spent("nothing", "[budget]\nmax_total_tokens = 10", 3);
-    assert!(done.err.contains("the budget of 10 tokens holds no further request"), "{done}");
+    // Nothing fits: nothing was measured. A budget that cannot hold a request by any count is no plan.
+    let done = spent("nothing", "[budget]\nmax_total_tokens = 210", 3);
+    assert!(done.err.contains("the budget of 210 tokens holds no further request"), "{done}");
+    let done = spent("none", "[budget]\nmax_total_tokens = 10", 2);
+    assert!(done.err.contains("allows not one request"), "{done}");
 }
 
 #[test]
@@ -215,8 +217,8 @@ fn a_stage_that_is_precise_enough_ends_early() {
     let url = here(&sim);
     let stages = "[[stages]]\nname = \"c\"\nworkload = \"short\"\nconcurrency = 8\nrequests = 20000\n\
                   [[stages]]\nname = \"few\"\nworkload = \"short\"\nconcurrency = 8\nrequests = 20\n";
-    // Hardly any machine is so noisy that the interval is wider than nine times the percentile.
-    home.write("plan.toml", &plan("warmup = 0\nslo = []\nprecision = 9.0", &[("here", &url, "m")], stages));
+    // Hardly any machine is so noisy that thousands of requests do not place the percentile that well.
+    home.write("plan.toml", &plan("warmup = 0\nslo = []\nprecision = 0.9", &[("here", &url, "m")], stages));
     let done = home.ttft("run --plan plan.toml --out out").expect(0);
     let stages = home.summary("out")["stages"].clone();
     let sent = number(&stages[0]["requests"]["sent"]);
