@@ -75,16 +75,33 @@ fn what_is_no_data_set() {
     home.write("empty.csv", "");
     home.write("what.jsonl", "{\"reply\": 1}\n");
     std::fs::write(home.path("utf16.txt"), b"\xff\xfea\0\n\0").unwrap();
+    std::fs::write(home.path("latin1.jsonl"), b"{\"prompt\": \"na\xefve\"}\n").unwrap();
+    home.write("semicolons.csv", "Timestamp;Request tokens;Response tokens\n1;2;3\n");
+    home.write("object.json", "{\n  \"data\": [{\"prompt\": \"a\"}]\n}\n");
     for (line, part) in [
         ("nope.csv", "cannot read nope.csv"),
         ("empty.csv", "holds no prompt"),
         ("what.jsonl", "line 1: no known field"),
         ("utf16.txt", "is UTF-16"),
+        ("latin1.jsonl", "line 1: it is not UTF-8 (byte 15 of the record)"),
+        ("semicolons.csv", "line 1: its columns are not separated by commas"),
+        ("object.json", "a record is one line, or an element of one array"),
         ("what.jsonl --format mooncak", "there is no format `mooncak`"),
     ] {
         let done = home.ttft(&format!("dataset {line}")).expect(2);
         assert!(done.err.contains(part), "{part}: {done}");
     }
+    // A run says the same.
+    for (file, part) in
+        [("latin1.jsonl", "not UTF-8"), ("utf16.txt", "is UTF-16"), ("object.json", "one line")]
+    {
+        let done = home.ttft(&format!("run sim:instant -n 1 --dataset {file} --out out")).expect(2);
+        assert!(done.err.contains(part) && !home.path("out").exists(), "{done}");
+    }
+    home.write("two.json", "[{\"prompt\": \"a\"}]\n[{\"prompt\": \"b\"}]\n");
+    let done = home.ttft("dataset two.json").expect(0);
+    assert!(done.out.contains("line 2: there is more behind the end of the JSON array"), "{done}");
+    home.ttft("run sim:instant -n 1 --dataset two.json --out out").expect(2);
     home.write("bad.csv", "Timestamp,Request tokens,Response tokens\nx,y,z\n");
     assert!(home.ttft("dataset bad.csv").expect(3).out.contains("line 2: "), "not one record is right");
 }
@@ -214,5 +231,31 @@ fn lengths_are_drawn_and_calibrated() {
     assert_eq!(numbers(&truth(&home, 40), "prompt_tokens"), [56, 56]);
     for wrong in ["--prompt-tokens uniform:9:1", "--max-tokens normal:5", "--prompt-tokens recorded"] {
         home.ttft(&format!("run sim:instant {wrong}")).expect(2);
+    }
+}
+
+#[test]
+fn odd_but_right_files_are_sent() {
+    let home = Home::new();
+    home.write("ids.jsonl", "{\"id\": \"x\", \"prompt\": \"a\"}\r\n{\"id\": \"x\", \"prompt\": \"b\"}");
+    home.write(
+        "chats.json",
+        r#"[{"conversations": []}, {"conversations": [{"from": "gpt", "value": "x"}]},
+            {"conversations": [{"from": "human", "value": "a"}]}]"#,
+    );
+    std::fs::write(home.path("bom.txt"), "\u{feff}one\r\ntwo").unwrap();
+    std::fs::write(home.path("long.jsonl"), format!("{{\"prompt\": \"{}\"}}\n", "word ".repeat(400_000)))
+        .unwrap();
+    for (file, problem) in [
+        ("ids.jsonl", "line 2: "),
+        ("chats.json", "a conversation without a turn: left out"),
+        ("bom.txt", ""),
+        ("long.jsonl", ""),
+    ] {
+        let done = home.ttft(&format!("dataset {file}")).expect(0);
+        assert!(done.out.contains(problem), "{file}: {done}");
+        let flags = "-c 1 -n 2 --warmup 0 --max-tokens 1";
+        home.ttft(&format!("run sim:instant {flags} --dataset {file} --out {file}.out"));
+        assert_eq!(home.stage(&format!("{file}.out"))["requests"]["sent"], 2, "{file}");
     }
 }

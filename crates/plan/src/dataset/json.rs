@@ -150,6 +150,11 @@ fn conversation(row: &mut Row, messages: Value, part: Part) -> Result<(), String
     if let Some(odd) = messages.iter().position(|message| !message["role"].is_string()) {
         return Err(format!("message {} has no `role`", odd + 1));
     }
+    let is_content =
+        |message: &Value| matches!(message["content"], Value::Null | Value::String(_) | Value::Array(_));
+    if let Some(odd) = messages.iter().position(|message| !is_content(message)) {
+        return Err(format!("the `content` of message {} is neither a text nor a list of parts", odd + 1));
+    }
     row.turns = Some(messages.len() as u32);
     row.begins_with_answer = messages.first().is_some_and(|message| message["role"] == "assistant");
     if part == Part::Whole {
@@ -381,6 +386,7 @@ mod tests {
             (r#"{"input_length": 1, "hash_ids": ["a"]}"#, "`hash_ids`"),
             (r#"{"input_length": 1, "timestamp": "soon"}"#, "neither a number nor a date"),
             (r#"{"messages": [{"content": "x"}]}"#, "message 1 has no `role`"),
+            (r#"{"messages": [{"role": "user", "content": 5}]}"#, "`content` of message 1"),
             (r#"{"conversations": "x"}"#, "no list"),
             (r#"{"prompt": 5}"#, "no text"),
         ] {

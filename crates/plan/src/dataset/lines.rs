@@ -171,7 +171,7 @@ impl Records {
             match self.skip_blank()? {
                 None => return Err(self.cut_off()),
                 Some(b',') => self.consume(1),
-                Some(b']') => return Ok(None),
+                Some(b']') => return self.end_of_array(),
                 Some(_) => break,
             }
         }
@@ -213,6 +213,19 @@ impl Records {
             }
             if is_whole {
                 return Ok(Some(line));
+            }
+        }
+    }
+
+    /// Behind the array there is nothing: another array, or lines, would be left out in silence.
+    fn end_of_array(&mut self) -> Result<Option<u64>, DatasetError> {
+        self.consume(1);
+        match self.skip_blank()? {
+            None => Ok(None),
+            Some(_) => {
+                self.is_over = true;
+                let why = "there is more behind the end of the JSON array: a file is one array, or one record a line";
+                Err(self.bad(self.line, why.to_owned()))
             }
         }
     }
@@ -323,6 +336,14 @@ mod tests {
             elements.iter().map(|e| e.as_ref().map(|(line, text)| (*line, text.trim()))).collect();
         assert_eq!(texts, [Ok((2, "{\"a\": \"]},\\\"\"}")), Ok((4, "{\"b\":\n [1]}")), Ok((5, "3"))]);
         assert_eq!(all(b"[]"), []);
+        assert_eq!(all(b"[{},]\n\n").len(), 1);
+        for more in [&b"[{}]\n[{}]"[..], b"[{}]\n{}\n", b"[{}] and more"] {
+            let found = all(more);
+            assert!(
+                found.len() == 2 && found[1].as_ref().is_err_and(|e| e.contains("behind the end")),
+                "{found:?}"
+            );
+        }
         let cut = all(b"[{\"a\":1},\n{\"b\":");
         assert!(cut[1].as_ref().is_err_and(|e| e.contains("line 2") && e.contains("cut off")), "{cut:?}");
         assert_eq!(cut.len(), 2);

@@ -121,6 +121,11 @@ impl Rows {
                 let record: Value = serde_json::from_str(&first).map_err(|e| bad(not_json(&e)))?;
                 (Reader::Json(Part::First), format::of_json(&record).map_err(bad)?)
             }
+            (None, _) if Columns::of_header(&first.replace([';', '\t'], ",")).is_some() => {
+                return Err(
+                    bad("its columns are not separated by commas: write them with commas".to_owned()),
+                );
+            }
             (None, _) => (Reader::Text, Format::Text),
         };
         let first = (!matches!(reader, Reader::Table(_))).then_some((line, first, place));
@@ -186,7 +191,13 @@ impl Reader {
 fn not_json(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or_default();
-    format!("it is no JSON: {what} (column {})", error.column())
+    // An object over several lines is the likely reason.
+    let hint = if error.is_eof() {
+        "; a record is one line, or an element of one array: `jq -c` writes it so"
+    } else {
+        ""
+    };
+    format!("it is no JSON: {what} (column {}){hint}", error.column())
 }
 
 #[cfg(test)]
