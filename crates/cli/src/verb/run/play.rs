@@ -70,7 +70,12 @@ fn most_connections(plan: &Plan) -> u64 {
             u64::from(max_in_flight.unwrap_or(0))
         }
     };
-    plan.stages.iter().map(|stage| of_stage(&stage.load)).max().unwrap_or(0)
+    // What a stage has opened stays open while another endpoint is asked.
+    let of_endpoint = |number: u32| {
+        let stages = plan.stages.iter().filter(|stage| plan.endpoint_number(stage) == number);
+        stages.map(|stage| of_stage(&stage.load)).max().unwrap_or(0)
+    };
+    (0..plan.endpoints.len() as u32).map(of_endpoint).sum()
 }
 
 /// What is about to happen, so that a wrong default is seen before the time is spent.

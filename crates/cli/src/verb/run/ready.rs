@@ -30,9 +30,16 @@ impl Ready {
         for number in 0..plan.endpoints.len() {
             let sim = simulator::start(&plan.endpoints[number].url, plan.seed)?;
             let base = sim.as_ref().map(|sim| format!("http://{}", sim.addr()));
+            let is_named = !plan.stages.is_empty()
+                && plan
+                    .stages
+                    .iter()
+                    .all(|s| s.model.is_some() || plan.endpoint_number(s) as usize != number);
             let endpoint = &mut plan.endpoints[number];
             let one = reach(endpoint, &plan.timeouts, base.as_deref())?;
-            model::choose(&one, endpoint)?;
+            if !is_named {
+                model::choose(&one, endpoint)?;
+            }
             bases.push(base.unwrap_or_else(|| endpoint.url.clone()));
             if sim.is_none() {
                 endpoint.url.clone_from(&one.url);
