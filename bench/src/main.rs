@@ -15,6 +15,7 @@ mod peers;
 mod pinned;
 mod quiet;
 mod report;
+mod scale;
 mod soak;
 mod spin;
 mod spread;
@@ -58,6 +59,8 @@ enum What {
     Memory(memory::Args),
     /// Resident memory over a long steady load
     Soak(soak::Args),
+    /// Memory and time of a report, and of a run, of millions of requests
+    Scale(scale::Args),
     /// From exec to the first request on the wire
     Start(start::Args),
     /// Burn this process's core until killed
@@ -78,6 +81,7 @@ fn main() -> anyhow::Result<()> {
         What::Throughput(args) => throughput::run(&args, &mut patience)?,
         What::Memory(args) => memory::run(&args, &mut patience)?,
         What::Soak(args) => soak::run(&args)?,
+        What::Scale(args) => scale::run(&args)?,
         What::Start(args) => start::run(&args, &mut patience)?,
         What::Spin => return Ok(()),
     };

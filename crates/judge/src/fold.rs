@@ -6,6 +6,7 @@ use ttft_model::{
     ErrorClass, Nanos, Outcome, Plan, Record, Run, Share, Stage, StageWindow, TokenSource, Workload,
 };
 
+use crate::arrivals::ArrivalFold;
 use crate::client::{ClientFold, Context};
 use crate::decompose::Decomposition;
 use crate::distribution::Independence;
@@ -99,6 +100,7 @@ pub struct StageFold<'a> {
     inside: Latencies,
     outside: Latencies,
     client: ClientFold,
+    arrivals: ArrivalFold,
     ours: Ours,
     turns: TurnsFold,
     /// Where several workloads are mixed: each by itself.
@@ -180,6 +182,7 @@ impl<'a> StageFold<'a> {
             inside: Latencies::default(),
             outside: Latencies::default(),
             client: ClientFold::default(),
+            arrivals: ArrivalFold::default(),
             ours: Ours::default(),
             turns: TurnsFold::default(),
             deadlines: Deadlines::of(&slos),
@@ -205,6 +208,7 @@ impl<'a> StageFold<'a> {
         self.good_steady.push(r, &self.slos, &self.steady);
         self.good_whole.push(r, &self.slos, &self.whole);
         self.client.push(r, inside);
+        self.arrivals.push(&self.stage.load, r);
         self.ours.push(r);
         self.turns.push(r);
         if let Some(failure) = r.failure().filter(|_| r.outcome().is_failure()) {
@@ -239,12 +243,14 @@ impl<'a> StageFold<'a> {
             whole: self.whole.figures(start, self.last),
         };
         let requests = self.requests();
-        let mut whole = self.outside;
-        whole.merge(&self.inside);
-        windows.whole.latency_ms = whole.only(&BESIDE);
+        windows.whole.latency_ms = self.outside.only_with(&self.inside, &BESIDE);
         let (mut latencies, figures, good) = match window {
             WindowChoice::Steady => (self.inside, &windows.steady, self.good_steady),
-            WindowChoice::Whole => (whole, &windows.whole, self.good_whole),
+            WindowChoice::Whole => {
+                let mut whole = self.outside;
+                whole.merge(&self.inside);
+                (whole, &windows.whole, self.good_whole)
+            }
         };
         let latency_ms = latencies.all();
         let experience = latencies.experience.finish(&self.deadlines);
@@ -294,6 +300,7 @@ impl<'a> StageFold<'a> {
             sessions: self.turns.finish(),
             experience,
             stream,
+            arrivals: self.arrivals.finish(&self.stage.load),
             client,
             server: Server::default(),
             reconcile: Reconcile::default(),
@@ -414,8 +421,18 @@ impl Latencies {
         METRICS.iter().map(|m| m.name).filter_map(|name| self.metric(name)).chain(gaps).collect()
     }
 
-    fn only(&self, names: &[&str]) -> BTreeMap<String, Distribution> {
-        names.iter().filter_map(|name| self.metric(name)).collect()
+    /// Some metrics of these requests and others together.
+    fn only_with(&self, others: &Self, names: &[&str]) -> BTreeMap<String, Distribution> {
+        let of = |name: &&str| {
+            let at = METRICS.iter().position(|metric| metric.name == *name)?;
+            let mut samples = self.metrics.get(at).cloned().unwrap_or_default();
+            samples.merge(others.metrics.get(at).unwrap_or(&Samples::default()));
+            let excluded = self.requests + others.requests - samples.len();
+            let failed = self.failed + others.failed;
+            let of = Distribution::new(&samples, excluded, failed, Independence::Independent);
+            Some(((*name).to_owned(), of))
+        };
+        names.iter().filter_map(of).collect()
     }
 
     fn metric(&self, name: &str) -> Option<(String, Distribution)> {

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
 pub mod check;
 mod client;
 mod contamination;

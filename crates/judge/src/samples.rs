@@ -1,9 +1,23 @@
-//! A growing set of numbers: each kept exactly up to a limit, beyond it counted in very fine bins.
+//! A growing set of numbers: each kept exactly while there is room, beyond it counted in very fine bins.
+//!
+//! Room is of two kinds: a limit for each set, and one for all sets of the process together, so that neither one metric
+//! of millions of gaps nor many metrics of many stages need more memory than was meant. A set that finds no room counts
+//! what it has in bins and goes on; sets that are complete stay as they are.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Up to this many numbers are kept as they are (16 MiB).
 const EXACT_LIMIT: usize = 1 << 21;
+
+/// Numbers that all sets together have room for (256 MiB). One that is no larger than [`SMALL`] has its place anyway.
+const ALL_LIMIT: usize = 1 << 25;
+
+/// Once there are bins, numbers are collected up to this many before they are counted.
+const SMALL: usize = 1 << 13;
+
+/// Numbers that there is room for just now, over all sets.
+static ROOM: AtomicUsize = AtomicUsize::new(0);
 
 /// Bits of the mantissa that a bin drops: 12 stay, so a bin is at most 1/4096 of its value wide.
 const DROPPED_BITS: u32 = 52 - 12;
@@ -15,7 +29,7 @@ pub(crate) const BIN_WIDTH: f64 = 1.0 / 4096.0;
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
     /// All numbers while there are no bins, and then those not yet counted.
-    exact: Vec<f64>,
+    exact: Exact,
     bins: BTreeMap<u64, u64>,
     n: u64,
     mean: f64,
@@ -24,6 +38,44 @@ pub struct Samples {
     max: f64,
     /// Fewer than [`EXACT_LIMIT`] to keep exactly, if asked for.
     limit: Option<usize>,
+}
+
+/// Numbers kept exactly, in memory that is accounted for.
+#[derive(Debug, Default)]
+struct Exact(Vec<f64>);
+
+impl Exact {
+    /// Makes room for one more, unless that is beyond the limit of this set or of all.
+    fn has_room(&mut self, limit: usize) -> bool {
+        let (len, room) = (self.0.len(), self.0.capacity());
+        if len < room.min(limit) {
+            return true;
+        }
+        let Some(wanted) = more_room(room, limit, ROOM.load(Ordering::Relaxed)) else { return false };
+        self.0.reserve_exact(wanted - len);
+        ROOM.fetch_add(self.0.capacity() - room, Ordering::Relaxed);
+        true
+    }
+}
+
+/// How much room a set that is full may have next, if all sets together have `taken`.
+fn more_room(room: usize, limit: usize, taken: usize) -> Option<usize> {
+    let wanted = (2 * room).max(64).min(limit);
+    (wanted > room && (wanted <= SMALL || taken + (wanted - room) <= ALL_LIMIT)).then_some(wanted)
+}
+
+impl Clone for Exact {
+    fn clone(&self) -> Self {
+        let copy = self.0.clone();
+        ROOM.fetch_add(copy.capacity(), Ordering::Relaxed);
+        Self(copy)
+    }
+}
+
+impl Drop for Exact {
+    fn drop(&mut self) {
+        ROOM.fetch_sub(self.0.capacity(), Ordering::Relaxed);
+    }
 }
 
 impl Samples {
@@ -46,8 +98,7 @@ impl Samples {
             if self.n == 0 { (value, value) } else { (self.min.min(value), self.max.max(value)) };
         self.merge_moments(times, value, 0.0);
         for _ in 0..times {
-            self.exact.push(value);
-            self.spill_if_full();
+            self.keep(value);
         }
     }
 
@@ -65,8 +116,24 @@ impl Samples {
         for (key, count) in &other.bins {
             *self.bins.entry(*key).or_default() += count;
         }
-        self.exact.extend_from_slice(&other.exact);
-        self.spill_if_full();
+        for value in &other.exact.0 {
+            self.keep(*value);
+        }
+    }
+
+    /// Keeps a number; where there is no room, all that are kept are counted before.
+    fn keep(&mut self, value: f64) {
+        let limit = self.limit.unwrap_or(EXACT_LIMIT).max(1);
+        let small = limit.min(SMALL);
+        if !self.exact.has_room(if self.bins.is_empty() { limit } else { small }) {
+            count_into(&mut self.bins, &mut self.exact.0);
+            if self.exact.0.capacity() > small {
+                self.exact = Exact::default();
+            }
+            self.exact.0.clear();
+            self.exact.has_room(small);
+        }
+        self.exact.0.push(value);
     }
 
     /// How many.
@@ -102,12 +169,12 @@ impl Samples {
     /// The numbers in ascending order.
     pub(crate) fn sorted(&self) -> Sorted {
         if self.bins.is_empty() {
-            let mut values = self.exact.clone();
+            let mut values = self.exact.0.clone();
             values.sort_unstable_by(f64::total_cmp);
             return Sorted::Exact(values);
         }
         let mut bins = self.bins.clone();
-        count_into(&mut bins, self.exact.clone());
+        count_into(&mut bins, &mut self.exact.0.clone());
         let mut upto = 0;
         let bins = bins.iter().map(|(key, count)| {
             upto += count;
@@ -124,16 +191,10 @@ impl Samples {
         self.squares += squares + delta * delta * (ours * theirs / all);
         self.n += n;
     }
-
-    fn spill_if_full(&mut self) {
-        if self.exact.len() > self.limit.unwrap_or(EXACT_LIMIT) {
-            count_into(&mut self.bins, std::mem::take(&mut self.exact));
-        }
-    }
 }
 
 /// Counts numbers into bins; sorted first, since a whole run of them then falls into one bin.
-fn count_into(bins: &mut BTreeMap<u64, u64>, mut values: Vec<f64>) {
+fn count_into(bins: &mut BTreeMap<u64, u64>, values: &mut [f64]) {
     values.sort_unstable_by(f64::total_cmp);
     for run in values.chunk_by(|a, b| bin(*a) == bin(*b)) {
         *bins.entry(bin(run[0])).or_default() += run.len() as u64;
@@ -209,6 +270,21 @@ mod tests {
             assert!((got / exact - 1.0).abs() <= BIN_WIDTH, "p={p}: {got} for {exact}");
         }
         assert_eq!((samples.min(), samples.max()), (Some(1.0), Some(1.0 + (n - 1) as f64 / 1000.0)));
+    }
+
+    #[test]
+    fn room_is_doubled_until_a_limit_is_met() {
+        assert_eq!(more_room(0, EXACT_LIMIT, 0), Some(64));
+        assert_eq!(more_room(64, EXACT_LIMIT, 64), Some(128));
+        assert_eq!(
+            more_room(EXACT_LIMIT / 2 + 1, EXACT_LIMIT, 0),
+            Some(EXACT_LIMIT),
+            "not beyond the set's own"
+        );
+        assert_eq!(more_room(EXACT_LIMIT, EXACT_LIMIT, 0), None);
+        assert_eq!(more_room(SMALL, EXACT_LIMIT, ALL_LIMIT), None, "nor beyond that of all sets");
+        assert_eq!(more_room(SMALL / 2, EXACT_LIMIT, ALL_LIMIT), Some(SMALL), "but a few have their place");
+        assert_eq!(more_room(0, 1, 0), Some(1));
     }
 
     proptest! {

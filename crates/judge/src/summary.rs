@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use ttft_model::{CachePolicy, ErrorClass, Load, Run, StampSource};
 
+use crate::arrivals::Arrivals;
 use crate::decompose::Decomposition;
 use crate::reconcile::Reconcile;
 use crate::server::Server;
@@ -179,6 +180,9 @@ pub struct StageSummary {
     pub experience: Experience,
     /// What the streams were like.
     pub stream: Stream,
+    /// How an open loop's requests started, against what was asked for; null of other loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// Whether the client itself can be trusted.
     pub client: Client,
     /// The server's own figures over the stage.

@@ -5,8 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod escape;
 mod experience;
+mod find;
 mod findings;
 #[cfg(test)]
 mod gallery;
@@ -23,6 +25,7 @@ mod table;
 mod waterfall;
 
 pub use escape::{escape, is_hostile};
+pub use find::find_text;
 pub use findings::findings_text;
 pub use rosetta::rosetta_text;
 pub use style::{Style, wrap};

@@ -194,6 +194,7 @@ fn rates(stage: &StageSummary, style: Style) -> String {
         through.output_tokens_per_s_per_user.map(|v| format!("{} tokens/s for one user", figures(v))),
     );
     let mut out = wrap("", &parts.join(" · "), style.width);
+    out.extend(stage.arrivals.as_ref().map(|arrivals| crate::arrivals::text(arrivals, style)));
     if let Some(little) = figures_of(stage).littles_law {
         let text = format!(
             "{} in flight · Little's law: {}/s × {} = {}, ratio {:.3}",

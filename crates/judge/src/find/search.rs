@@ -113,6 +113,14 @@ impl Search {
         self.levels[at].add(self.bounds.axis, watch, self.alpha, most);
     }
 
+    /// Whether a level would miss an objective for sure if its stage ended now.
+    pub fn misses_already(&self, level: f64, watch: &Watch) -> bool {
+        let known = self.levels.iter().find(|known| known.load.to_bits() == level.to_bits());
+        let mut known = known.cloned().unwrap_or_else(|| Level::new(level));
+        known.add(self.bounds.axis, watch.clone(), self.alpha, self.options.per_level as f64);
+        known.says == Says::Misses
+    }
+
     /// The last look at a level in words, for whoever waits.
     pub fn learnt(&self, level: f64) -> Option<LevelReport> {
         let known = self.levels.iter().find(|known| known.load.to_bits() == level.to_bits())?;

@@ -42,6 +42,7 @@ fn stage(name: String, load: Load) -> StageSummary {
         sessions: crate::Sessions::default(),
         experience: crate::Experience::default(),
         stream: crate::Stream::default(),
+        arrivals: None,
         client: Client::default(),
         server: crate::server::Server::default(),
         reconcile: crate::Reconcile::default(),
