@@ -17,7 +17,7 @@ mod verb;
 use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
-use crate::verb::{check, dataset, decode, dialects, init, metrics, report, run, sim, trace};
+use crate::verb::{check, dataset, decode, dialects, find, init, metrics, report, run, sim, trace};
 
 /// Load tests of services that stream LLM answers, with an honest time to first token.
 #[derive(Parser)]
@@ -42,6 +42,7 @@ struct Cli {
 enum Verb {
     Run(Box<run::Args>),
     Check(Box<check::Args>),
+    Find(Box<find::Args>),
     Init(init::Args),
     Report(report::Args),
     Decode(decode::Args),
@@ -57,6 +58,7 @@ fn main() -> std::process::ExitCode {
     let result = match Cli::parse().verb {
         Verb::Run(args) => run::run(&args),
         Verb::Check(args) => check::run(&args),
+        Verb::Find(args) => find::run(&args),
         Verb::Init(args) => init::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Decode(args) => decode::run(&args),

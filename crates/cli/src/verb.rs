@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod dataset;
 pub(crate) mod decode;
 pub(crate) mod dialects;
+pub(crate) mod find;
 pub(crate) mod init;
 pub(crate) mod metrics;
 pub(crate) mod report;

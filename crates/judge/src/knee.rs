@@ -7,11 +7,12 @@
 mod capacity;
 mod cause;
 mod level;
+mod littles;
 #[cfg(test)]
 mod simulated;
 mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::level::Evidence;
 use self::level::{Level, Sweep, sweeps};
+pub use self::littles::CrossCheck;
 use crate::{StageSummary, Verdict};
 
 /// Bootstrap replicates.
@@ -73,6 +75,9 @@ pub struct KneePoint {
     pub evidence: String,
     /// The probable cause, where the figures tell.
     pub probable_cause: Option<String>,
+    /// Requests in flight at the level, by each that counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub littles_law: Option<CrossCheck>,
 }
 
 /// What is varied in a sweep.

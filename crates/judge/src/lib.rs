@@ -53,7 +53,7 @@ pub use experience::Experience;
 pub use finding::{Cause, Confidence, Finding, Level};
 pub use fold::{RunFold, StageFold};
 pub use goodput::{Goodput, SloResult};
-pub use knee::{Axis, Knee, KneePoint};
+pub use knee::{Axis, CrossCheck, Knee, KneePoint};
 pub use phases::{Phase, phases};
 pub use reconcile::{Agreement, Gateway, Pair, PerRequest, Reconcile};
 pub use samples::Samples;

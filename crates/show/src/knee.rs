@@ -51,6 +51,9 @@ fn point(name: &str, knee: &KneePoint, style: Style) -> String {
     if let Some(cause) = &knee.probable_cause {
         out.push_str(&wrap("      → ", &format!("probably {}", escape(cause)), style.width));
     }
+    if let Some(check) = &knee.littles_law {
+        out.push_str(&wrap("      - ", &escape(&check.says), style.width));
+    }
     out
 }
 

@@ -1,6 +1,6 @@
 //! `ttft run`: the load test.
 
-mod args;
+pub(crate) mod args;
 mod calibrate;
 mod context;
 mod dry;
@@ -11,7 +11,7 @@ pub(crate) mod play;
 mod ready;
 pub(crate) mod recorder;
 mod scrape;
-mod sources;
+pub(crate) mod sources;
 mod streams;
 mod to_plan;
 mod tokenize;

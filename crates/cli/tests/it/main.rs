@@ -9,6 +9,7 @@ mod dataset;
 mod diagnosis;
 mod dialects;
 mod faults;
+mod find;
 mod help;
 mod holding_proxy;
 mod home;

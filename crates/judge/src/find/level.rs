@@ -11,6 +11,9 @@ use crate::Axis;
 /// The share of its requests that a level of arrivals must have had before it is said to meet anything.
 const LONG: f64 = 0.5;
 
+/// Fewer requests make no level clear.
+const FEW: f64 = 30.0;
+
 /// One request of a stage that is looked at.
 #[derive(Debug, Clone)]
 struct Row {
@@ -138,6 +141,10 @@ impl Level {
         } else {
             Says::Unclear
         };
+        // Users who began together are slow together; one round of them shows nothing.
+        if axis == Axis::Concurrency && (self.steady as f64) < self.load.max(FEW) {
+            self.says = Says::Unclear;
+        }
         // A queue takes its time to fill: a short stage shows only how it began.
         let is_short = (self.steady as f64) < LONG * most;
         if axis == Axis::Rate

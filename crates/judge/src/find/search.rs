@@ -132,7 +132,7 @@ impl Search {
         let step = self.step();
         let (level, wanted) = match step {
             Step::End(outcome) => return Action::Done(self.answer(outcome, None)),
-            Step::At(level) => (level, QUICK),
+            Step::At(level) => (level, QUICK.max(self.generation(level))),
             Step::More(at) => (self.levels[at].load, self.more(&self.levels[at])),
             Step::Confirm(at) => (self.levels[at].load, AGAIN),
         };
@@ -226,8 +226,12 @@ impl Search {
         if let Some(middle) = self.middle(under.load, self.levels[first].load) {
             return Step::At(middle);
         }
+        let missed = self.levels.iter().position(|level| level.says == Says::Misses);
         match under.says {
-            Says::Meets => self.confirmed(first - 1).unwrap_or(Step::End(Outcome::Found)),
+            Says::Meets => self
+                .confirmed(first - 1)
+                .or_else(|| missed.and_then(|at| self.confirmed(at)))
+                .unwrap_or(Step::End(Outcome::Found)),
             _ => Step::More(first - 1),
         }
     }
@@ -263,6 +267,11 @@ impl Search {
         let wanted = open.map(|verdict| verdict.enough.map_or(2 * verdict.n, |n| n.ceil() as u64)).max();
         let Some(wanted) = wanted else { return left };
         wanted.min(3 * level.steady).saturating_sub(level.steady).max(QUICK).min(left)
+    }
+
+    /// Requests that are in flight together, and so may be of one fate.
+    fn generation(&self, level: f64) -> u64 {
+        if self.bounds.axis == Axis::Concurrency { level as u64 } else { 0 }
     }
 
     /// Requests of a stage that are not of its steady part.

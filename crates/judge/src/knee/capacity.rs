@@ -3,7 +3,7 @@
 use rand::rngs::StdRng;
 
 use super::level::Level;
-use super::{Axis, KneePoint, LEAST_LEVELS, REPLICATES, Search, cause, enough, interval};
+use super::{Axis, CrossCheck, KneePoint, LEAST_LEVELS, REPLICATES, Search, cause, enough, interval};
 
 /// Throughput this close to the most of any level has stopped growing.
 const CLOSE: f64 = 0.9;
@@ -80,6 +80,7 @@ pub(super) fn find(axis: Axis, levels: &[&Level], random: &mut StdRng) -> Search
             rates[at + 1..].iter().copied().fold(0.0, f64::max),
         ),
         probable_cause: cause::of_capacity(levels, at),
+        littles_law: CrossCheck::of(here.stage),
     })
 }
 

@@ -4,7 +4,7 @@ use rand::rngs::StdRng;
 
 use super::cause;
 use super::level::Level;
-use super::{Axis, KneePoint, REPLICATES, Search, enough, interval};
+use super::{Axis, CrossCheck, KneePoint, REPLICATES, Search, enough, interval};
 use crate::say::ms;
 
 /// Above the flat part by this factor, a percentile has left it.
@@ -72,6 +72,7 @@ pub(super) fn find(axis: Axis, levels: &[&Level], random: &mut StdRng) -> Search
                     ms(reference(&medians, at)),
                 ),
                 probable_cause: cause::of_tail(levels, at),
+                littles_law: CrossCheck::of(levels[at].stage),
             });
         }
     }

@@ -21,7 +21,7 @@ struct True {
     rate: f64,
 }
 
-fn stage(name: String, load: Load) -> StageSummary {
+pub(crate) fn stage(name: String, load: Load) -> StageSummary {
     StageSummary {
         name,
         load,

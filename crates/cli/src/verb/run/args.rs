@@ -249,7 +249,8 @@ fn parse_speed(text: &str) -> Result<f64, String> {
     }
 }
 
-fn parse_arrival(text: &str) -> Result<Arrival, String> {
+/// How gaps are distributed, for clap.
+pub(crate) fn parse_arrival(text: &str) -> Result<Arrival, String> {
     match text {
         "constant" => Ok(Arrival::Constant),
         "poisson" => Ok(Arrival::Poisson),

@@ -37,7 +37,7 @@ pub(crate) struct SourceArgs {
 
 impl SourceArgs {
     /// Puts what was said into the words of a plan.
-    pub(super) fn lay(&self, flags: &mut Overlay) -> anyhow::Result<()> {
+    pub(crate) fn lay(&self, flags: &mut Overlay) -> anyhow::Result<()> {
         let mut put = Putter { flags, part: Part::Run };
         put.say("sources.server", "--server-metrics", given(&self.server_metrics))?;
         put.say("sources.gpu", "--gpu-metrics", given(&self.gpu_metrics))?;
@@ -50,7 +50,7 @@ impl SourceArgs {
 }
 
 /// Refuses sources that are none.
-pub(super) fn check(planned: &Sources) -> anyhow::Result<()> {
+pub(crate) fn check(planned: &Sources) -> anyhow::Result<()> {
     named(planned).map(drop)
 }
 
