@@ -6,7 +6,9 @@ use crate::sim::Sim;
 #[test]
 fn help() {
     let home = Home::new();
-    for (name, line) in [("ttft", "--help"), ("run", "run --help"), ("check", "check --help")] {
+    for (name, line) in
+        [("ttft", "--help"), ("run", "run --help"), ("check", "check --help"), ("find", "find --help")]
+    {
         insta::assert_snapshot!(format!("help_{name}"), home.ttft(line).expect(0).out);
     }
 }
