@@ -26,7 +26,7 @@ pub struct Decomposition {
     pub queue: Part,
     /// From scheduled to the first token.
     pub prefill: Part,
-    /// The rest of the engine's own TTFT, or all of it where the engine does not split it.
+    /// The rest of the engine's own TTFT, its front end with it, or all of it where the engine does not split it.
     pub engine: Part,
     /// What no other part explains.
     pub rest: Part,
@@ -130,16 +130,6 @@ impl Decomposition {
 
 /// What happens inside the engine: queue, prefill, and the rest of its own TTFT.
 fn inside(ours: &Ours, view: &View) -> (Part, Part, Part) {
-    let told = &ours.told;
-    let n = ours.ttft.len() as f64;
-    if told.prefill.len() as f64 >= ENOUGH * n && !told.prefill.is_empty() {
-        let by_answers = "the answers' own timings";
-        return (
-            Part::of(told.queue.mean(), by_answers, "answers do not tell it"),
-            Part::of(told.prefill.mean(), by_answers, "answers do not tell it"),
-            Part::unknown("answers do not tell more"),
-        );
-    }
     let engine = view.engine().map_or_else(|| "the server".to_owned(), |engine| engine.title.clone());
     let metrics = format!("{engine}'s metrics over the stage");
     let why_not = match (view.lost_edge(), view.engine()) {
@@ -147,11 +137,19 @@ fn inside(ours: &Ours, view: &View) -> (Part, Part, Part) {
         (None, Some(engine)) => format!("{} does not tell it", engine.title),
         (None, None) => "no engine told its times".to_owned(),
     };
-    let (queue, prefill, ttft) = (view.mean("queue_time"), view.mean("prefill_time"), view.mean("ttft"));
+    // Answers tell of just these requests; metrics tell more, since their TTFT begins where the server takes them.
+    let told = &ours.told;
+    let by_answers = told.prefill.len() as f64 >= ENOUGH * ours.ttft.len() as f64 && !told.prefill.is_empty();
+    let (queue, prefill, by) = if by_answers {
+        (told.queue.mean(), told.prefill.mean(), "the answers' own timings")
+    } else {
+        (view.mean("queue_time"), view.mean("prefill_time"), metrics.as_str())
+    };
     let split = queue.unwrap_or(0.0) + prefill.unwrap_or(0.0);
+    let ttft = view.mean("ttft");
     (
-        Part::of(queue, &metrics, &why_not),
-        Part::of(prefill, &metrics, &why_not),
+        Part::of(queue, by, &why_not),
+        Part::of(prefill, by, &why_not),
         Part::of(
             ttft.map(|ttft| ttft - split),
             &format!("{metrics}: its TTFT less what it splits off"),

@@ -133,6 +133,8 @@ fn told(
     let bent = [with.p50 / without.p50, with.p95 / without.p95].map(|ratio| (ratio - 1.0).abs());
     let level = if bent[0].max(bent[1]) > BENDS { Level::Warn } else { Level::Note };
     let (cause, confidence) = match kind {
+        // A cold engine warms with its first requests, not over half of them.
+        "cold_start" | "slow_start" if 4 * first.len() > all.len() => (Cause::Drift, Confidence::Medium),
         "cold_start" => (Cause::ColdStart, Confidence::High),
         "slow_start" => (Cause::ColdStart, Confidence::Medium),
         _ => (Cause::StartBurst, Confidence::Medium),

@@ -39,6 +39,7 @@ causes! {
     KvCache "kv_cache" "the KV cache is full: requests wait for blocks, or are thrown out and computed again",
     Prefill "prefill" "the engine is busy reading prompts",
     DecodeInterference "decode_interference" "prompts and decoding slow each other down",
+    FrontEnd "front_end" "the server's own front end: HTTP, tokenizing, handing over to the engine",
     Network "network" "round trips, connections, or lost segments",
     Gateway "gateway" "what stands between this client and the engine delays or holds back the stream",
     Client "client" "this client",

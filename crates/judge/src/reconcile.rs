@@ -28,7 +28,7 @@ pub struct Reconcile {
     pub why: String,
     /// Where the server's TTFT comes from: its metrics page, or the answers themselves.
     pub source: Option<String>,
-    /// Where the server's TTFT begins: `arrival`, `scheduled`, or `unknown`.
+    /// Where the server's TTFT begins: `arrival`, `queued` (in the engine), `scheduled`, or `unknown`.
     pub server_ttft_from: Option<String>,
     /// What the engine's TTFT is and is not, as the catalogue has it.
     pub server_ttft_note: Option<String>,
@@ -86,7 +86,8 @@ pub struct Pair {
 pub struct PerRequest {
     /// Requests that told.
     pub n: u64,
-    /// Where their TTFT begins: `arrival`, or `scheduled` if they do not tell their queue.
+    /// Where their TTFT begins: `queued` in the engine, which is after its front end has taken the request;
+    /// `scheduled` if they do not tell their queue; `unknown` if all they tell is a TTFT.
     pub from: String,
     /// The server's TTFT.
     pub server_ms: Distribution,
@@ -182,7 +183,11 @@ impl Reconcile {
 impl PerRequest {
     fn of(ours: &Ours) -> Option<Self> {
         let told = &ours.told;
-        let from = if told.from_scheduled > 0 { "scheduled" } else { "arrival" };
+        let from = match (told.from_scheduled, told.queue.is_empty()) {
+            (0, false) => "queued",
+            (0, true) => "unknown",
+            _ => "scheduled",
+        };
         (!told.ttft.is_empty()).then(|| Self {
             n: told.ttft.len(),
             from: from.to_owned(),

@@ -47,6 +47,14 @@ pub(super) fn risen(base: &Seen, worst: &Seen) -> Option<Claim> {
     if let Some(claim) = memory(worst, queue.unwrap_or(inside)) {
         return Some(Claim { ms: inside, ..claim });
     }
+    let front_end = grown(|s| s.parts().engine.ms).filter(|_| worst.parts().prefill.ms.is_some());
+    let prefill = grown(|s| s.parts().prefill.ms);
+    if let Some(grew) = front_end
+        && grew > queue.unwrap_or(0.0).max(prefill.unwrap_or(0.0))
+        && grew > (1.0 - MOST) * inside
+    {
+        return Some(taking_over(worst, grew));
+    }
     let busy = busy(base, worst);
     let slowed = slowed(base, worst);
     let confidence = if told { Confidence::High } else { Confidence::Medium };
@@ -63,7 +71,6 @@ pub(super) fn risen(base: &Seen, worst: &Seen) -> Option<Claim> {
     if queued {
         return Some(slots(worst, inside, Confidence::High));
     }
-    let prefill = grown(|s| s.parts().prefill.ms);
     if let Some(slowed) = slowed.filter(|factor| *factor > SLOWED)
         && prefill.is_none_or(|prefill| prefill > (1.0 - MOST) * inside)
     {
@@ -178,6 +185,25 @@ fn prompts(base: &Seen, worst: &Seen, by: f64, busy: Option<f64>, confidence: Co
         what: "the engine is busy reading prompts".to_owned(),
         because: because.join(", "),
         remedy: "shorten prompts, let the prefix cache work, raise --max-num-batched-tokens, or move prefill to engines of its own",
+    }
+}
+
+fn taking_over(worst: &Seen, by: f64) -> Claim {
+    let parts = worst.parts();
+    let (queue, prefill) = (parts.queue.ms.unwrap_or(0.0), parts.prefill.ms.unwrap_or(0.0));
+    Claim {
+        cause: Cause::FrontEnd,
+        confidence: Confidence::High,
+        ms: by,
+        what: "the server's front end is busy: HTTP, tokenizing, handing over to the engine and back"
+            .to_owned(),
+        because: format!(
+            "{} of the server's own TTFT are neither queue ({}) nor prefill ({})",
+            ms(parts.engine.ms.unwrap_or(0.0)),
+            ms(queue),
+            ms(prefill)
+        ),
+        remedy: "give the server's API process cores of its own, or run several of them (--api-server-count)",
     }
 }
 

@@ -88,6 +88,12 @@ fn prompts_that_take_long_whatever_the_load() {
 }
 
 #[test]
+fn a_front_end_that_is_busy() {
+    let made = Made { gap_ms: 60.0, ..told(400.0, engine(395.0, 10.0, 110.0)) };
+    assert_eq!(first(&sweep(made)), (Some(Cause::FrontEnd), Some(Confidence::High)));
+}
+
+#[test]
 fn decoding_that_slows_prompts() {
     let made = Made { gap_ms: 400.0, ..told(300.0, engine(296.0, 0.0, 296.0)) };
     assert_eq!(first(&sweep(made)), (Some(Cause::DecodeInterference), Some(Confidence::High)));

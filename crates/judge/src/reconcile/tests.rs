@@ -140,7 +140,7 @@ fn answers_that_tell_their_times_are_enough() {
     let both = &stage.reconcile;
     assert_eq!(both.verdict, Some(Agreement::Clean), "{both:?}");
     let each = both.per_request.as_ref().unwrap();
-    assert_eq!((each.n, each.server_ms.p50, each.from.as_str()), (40, Some(95.0), "arrival"));
+    assert_eq!((each.n, each.server_ms.p50, each.from.as_str()), (40, Some(95.0), "queued"));
     assert!(each.difference_ms.p50.unwrap() > 3.0);
     assert_eq!((stage.decomposition.queue.ms, stage.decomposition.prefill.ms), (Some(30.0), Some(65.0)));
     adds_up(&stage);

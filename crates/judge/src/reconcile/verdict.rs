@@ -42,7 +42,7 @@ impl Agreement {
 }
 
 /// "A little": what a server's HTTP front end takes outside its own TTFT. At least so much,
-const LITTLE_MS: f64 = 2.0;
+const LITTLE_MS: f64 = 5.0;
 /// or this share of the client's mean TTFT.
 const LITTLE_SHARE: f64 = 0.05;
 
@@ -154,7 +154,7 @@ fn opinion(stages: &[StageSummary], at: usize, ours: &Ours, view: &View) -> Opin
         }
         Some((name, base)) => {
             let why = format!(
-                "{left} are not explained, and {} at {name}: a part that does not grow with load",
+                "{left} are not explained, and {} at {name}: no queue, which would have grown with load",
                 ms(base)
             );
             (None, why)
