@@ -209,7 +209,7 @@ impl Claim {
     fn finding(self, base: Option<&Seen>, worst: &Seen, rise: Option<f64>) -> Finding {
         let ttft = worst.parts().ttft_ms;
         let share = ttft.filter(|ttft| *ttft > 0.0).map(|ttft| self.ms / ttft);
-        let of = match (rise, share) {
+        let of = match (rise.filter(|rise| self.ms <= 1.1 * rise), share) {
             (Some(rise), _) => format!("{} of the rise of {} in the mean TTFT", ms(self.ms), ms(rise)),
             (None, Some(share)) => format!("{}, {:.0} % of the mean TTFT", ms(self.ms), share * 100.0),
             (None, None) => ms(self.ms),

@@ -105,16 +105,25 @@ fn per_request(stages: &[&StageSummary], style: Style) -> String {
         let told = stage.reconcile.per_request.as_ref()?;
         let difference = &told.difference_ms;
         let text = format!(
-            "{}: {} answers told their TTFT from {}; client less server {} p50, {} p95",
+            "{}: {} answers told their TTFT{}; client less server {} p50, {} p95",
             stage.name,
             crate::number::count(told.n),
-            told.from,
+            begun(&told.from),
             crate::number::time(difference.p50),
             crate::number::time(difference.p95),
         );
         Some(wrap("  - ", &escape(&text), style.width))
     };
     stages.iter().filter_map(line).collect()
+}
+
+/// Where the server's TTFT of one request begins, in words.
+fn begun(from: &str) -> &'static str {
+    match from {
+        "queued" => ", from the engine's queue on",
+        "scheduled" => ", from scheduled on, its queue left out",
+        _ => "",
+    }
 }
 
 fn parts(stages: &[&StageSummary], style: Style) -> String {

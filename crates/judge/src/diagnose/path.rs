@@ -93,6 +93,19 @@ pub(super) fn ahead_of_server(base: Option<&Seen>, worst: &Seen) -> Option<Claim
     } else {
         return None;
     };
+    if worst.stage.reconcile.server_ttft_from.as_deref() == Some("scheduled") {
+        return Some(Claim {
+            cause: Cause::Queue,
+            confidence: Confidence::Medium,
+            ms: by,
+            what: "requests wait before the engine begins with them".to_owned(),
+            because: format!(
+                "{} of TTFT are before the server's own times, which begin when it is scheduled",
+                ms(rest)
+            ),
+            remedy: "allow more requests at once (--parallel, --max-num-seqs), add replicas, or offer less load",
+        });
+    }
     Some(Claim {
         cause: Cause::Gateway,
         confidence: Confidence::Medium,

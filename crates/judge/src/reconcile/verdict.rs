@@ -143,11 +143,16 @@ fn opinion(stages: &[StageSummary], at: usize, ours: &Ours, view: &View) -> Opin
         return (Some(Agreement::Network), why);
     }
     let left = ms(residual);
+    let place = if both.server_ttft_from.as_deref() == Some("scheduled") {
+        "the server's own queue, which it does not tell, is in here"
+    } else {
+        "in a gateway, an accept queue or the server's HTTP front end"
+    };
     match lowest(stages, at) {
         Some((name, base)) if residual >= GREW * base.max(0.0) + little => {
             let why = format!(
-                "{left} are not explained, where {} were at {name}: requests wait before the server's clock starts, \
-                 in a gateway, an accept queue or the server's HTTP front end",
+                "{left} are not explained, where {} were at {name}: requests wait before the server's clock starts: \
+                 {place}",
                 ms(base)
             );
             (Some(Agreement::UpstreamQueue), why)
