@@ -177,7 +177,10 @@ struct Seen {
 
 impl Conductor {
     fn conduct(self) {
-        let crew = self.hire();
+        let crew = match self.hire() {
+            Ok(crew) => crew,
+            Err((crew, why)) => return self.broke(crew, Some(format!("a worker could not start: {why}"))),
+        };
         let mut seen = Seen { realtime: true, wall_steps: 0 };
         let mut index = 0;
         while let Some(stage) = self.next(index) {
@@ -360,7 +363,8 @@ impl Conductor {
         }
     }
 
-    fn hire(&self) -> Crew {
+    /// All workers, or those that there are and why there are no more.
+    fn hire(&self) -> Result<Crew, (Crew, std::io::Error)> {
         let job = &self.job;
         let mut crew = Crew { assign: Vec::new(), threads: Vec::new() };
         let count = job.workers.max(1);
@@ -379,10 +383,13 @@ impl Conductor {
                 progress: self.progress.clone(),
                 stop: self.stop.clone(),
             };
-            crew.threads.push(std::thread::spawn(move || run_worker(parts, stages)));
+            match std::thread::Builder::new().spawn(move || run_worker(parts, stages)) {
+                Ok(thread) => crew.threads.push(thread),
+                Err(why) => return Err((crew, why)),
+            }
             crew.assign.push(assign);
         }
-        crew
+        Ok(crew)
     }
 
     /// Plays one stage; `None` when a worker is gone.

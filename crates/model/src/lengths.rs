@@ -48,7 +48,8 @@ impl fmt::Display for ParseLengthsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no length: write 500, 4k, uniform:100:900, normal:500:100, lognormal:500:0.5 or empirical:FILE",
+            "`{}` is no length: write 500, 4k, uniform:100:900, normal:500:100, lognormal:500:0.5 or empirical:FILE; \
+             the longest is 10M",
             self.0
         )
     }
@@ -56,10 +57,10 @@ impl fmt::Display for ParseLengthsError {
 
 impl std::error::Error for ParseLengthsError {}
 
-/// No model takes more.
-const MOST: f64 = 1e9;
-
 impl Lengths {
+    /// Tokens of the longest prompt or answer that may be asked for: more than any model takes.
+    pub const LONGEST: u32 = 10_000_000;
+
     /// The longest that can come; 0 where only the file knows.
     pub fn most(&self) -> u32 {
         let longest = match *self {
@@ -69,7 +70,7 @@ impl Lengths {
             Self::LogNormal { median, sigma } => median * (4.0 * sigma).exp(),
             Self::Recorded | Self::Empirical(_) => return 0,
         };
-        longest.clamp(1.0, MOST).round() as u32
+        longest.clamp(1.0, f64::from(Self::LONGEST)).round() as u32
     }
 
     /// One that is typical: the middle.
@@ -90,9 +91,12 @@ impl FromStr for Lengths {
 
     fn from_str(text: &str) -> Result<Self, ParseLengthsError> {
         let bad = || ParseLengthsError(text.to_owned());
-        let whole = |text: &str| parse_count(text).ok().and_then(|n| u32::try_from(n).ok()).ok_or_else(bad);
+        let whole = |text: &str| {
+            let length = parse_count(text).ok().and_then(|n| u32::try_from(n).ok());
+            length.filter(|length| *length <= Self::LONGEST).ok_or_else(bad)
+        };
         let number = |text: &str| match text.parse::<f64>() {
-            Ok(value) if value.is_finite() && (0.0..=MOST).contains(&value) => Ok(value),
+            Ok(value) if value.is_finite() && (0.0..=f64::from(Self::LONGEST)).contains(&value) => Ok(value),
             _ => Err(bad()),
         };
         // A path may hold colons.

@@ -17,12 +17,15 @@ pub struct Span(pub Nanos);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseUnitError {
     /// Not a length of time.
-    #[error("`{0}` is not a length of time; write it as `500ms`, `2s`, `1m30s` or `1h`")]
+    #[error("`{0}` is not a length of time; write it as `500ms`, `2s`, `1m30s` or `1h`, up to ten years")]
     Span(String),
     /// Not a count.
     #[error("`{0}` is not a count; write it as `200`, `4k` or `1M`")]
     Count(String),
 }
+
+/// Ten years, in nanoseconds: sums of a few lengths stay on the axis.
+const LONGEST: f64 = 87_600.0 * 3.6e12;
 
 /// Units from the longest to the shortest, in nanoseconds.
 const UNITS: [(&str, f64); 7] =
@@ -51,7 +54,7 @@ impl FromStr for Span {
             total += number * size;
             rest = &rest[letters..];
         }
-        if total.is_finite() && total < 9e18 { Ok(Self(Nanos(total.round() as i64))) } else { Err(bad()) }
+        if total <= LONGEST { Ok(Self(Nanos(total.round() as i64))) } else { Err(bad()) }
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use ttft_model::Lengths;
 
 use crate::dataset::{DatasetError, INPUT, OUTPUT, Rows};
 use crate::draw::mixed;
@@ -154,7 +155,7 @@ impl Columns {
 /// A length or a range of lengths.
 fn bin(text: &str) -> Result<Bin, String> {
     let length = |text: &str| match text.trim().parse::<f64>() {
-        Ok(length) if (0.0..=1e9).contains(&length) => Ok(length.round() as u32),
+        Ok(length) if (0.0..=f64::from(Lengths::LONGEST)).contains(&length) => Ok(length.round() as u32),
         _ => Err(format!("`{text}` is no number of tokens")),
     };
     let (least, most) = match text.split_once('-') {

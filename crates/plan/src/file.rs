@@ -30,6 +30,9 @@ const ONLY: &str = "default";
 /// Levels of a plan that names no load.
 const DEFAULT_CONCURRENCY: [i64; 4] = [1, 8, 16, 32];
 
+/// Stages of a run, all repetitions included.
+const MOST_STAGES: u64 = 10_000;
+
 /// A plan that is being put together.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
@@ -178,6 +181,10 @@ impl Draft {
             }
         }
         let levels = stages::levels(&self.stages, &file)?;
+        let count = levels.len() as u64 * u64::from(repeat);
+        if count > MOST_STAGES {
+            return Err(FileError::Contradiction(format!("{count} stages are too many: {MOST_STAGES} can be")));
+        }
         let arranged = stages::arranged(levels, repeat, order, seed);
         let stage = |level: stages::Level| {
             let (path, origin) =

@@ -1,5 +1,7 @@
 //! The tables of Azure and `BurstGPT`: their columns by name, whatever their order.
 
+use ttft_model::Lengths;
+
 use super::{Format, Instant, Row, clock};
 
 /// Where the columns are that matter.
@@ -61,6 +63,7 @@ fn plain(name: &str) -> String {
 fn tokens(cell: &str) -> Result<u32, String> {
     let whole = clock::billionths(cell).filter(|value| value % 1_000_000_000 == 0);
     let count = whole.and_then(|value| u32::try_from(value / 1_000_000_000).ok());
+    let count = count.filter(|count| *count <= Lengths::LONGEST);
     count.ok_or_else(|| format!("`{}` is no number of tokens", cell.trim()))
 }
 

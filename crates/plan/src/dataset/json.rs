@@ -1,6 +1,7 @@
 //! JSON records of every known shape as rows.
 
 use serde_json::{Map, Value, json};
+use ttft_model::Lengths;
 
 use super::format::{INPUT, OUTPUT, PROMPT};
 use super::rows::Part;
@@ -230,8 +231,8 @@ fn tokens(map: &Map<String, Value>, names: &[&str]) -> Result<Option<u32>, Strin
     if value.is_null() {
         return Ok(None);
     }
-    let whole =
-        value.as_f64().filter(|count| *count >= 0.0 && count.fract() == 0.0 && *count <= f64::from(u32::MAX));
+    let most = f64::from(Lengths::LONGEST);
+    let whole = value.as_f64().filter(|count| *count >= 0.0 && count.fract() == 0.0 && *count <= most);
     whole
         .map(|count| Some(count as u32))
         .ok_or_else(|| format!("`{name}` is {}, which is no number of tokens", short(&value.to_string())))

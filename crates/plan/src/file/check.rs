@@ -2,9 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use ttft_model::{CachePolicy, Lengths, Load, Nanos, Plan, Prompt, Share, Span, Stage, Workload};
+use ttft_model::{Arrival, CachePolicy, Lengths, Load, Nanos, Plan, Prompt, Share, Span, Stage, Workload};
 
 use super::error::{FileError, likely};
+
+/// Pixels of all images of a request: one image of the largest size, some 250 MB of body.
+const MOST_PIXELS: u64 = 8192 * 8192;
+
+/// Steps of a ramp.
+const MOST_STEPS: u32 = 10_000;
+
+/// Threads that send. More than the cores of any machine are of no use.
+const MOST_WORKERS: u32 = 1024;
+
+/// What a million tokens may cost.
+const DEAREST: f64 = 1e9;
 
 /// The first reason why a plan cannot be run.
 pub(super) fn check(plan: &Plan) -> Result<(), FileError> {
@@ -54,6 +66,16 @@ fn of_workload(workload: &Workload) -> Result<(), String> {
         }
         _ => {}
     }
+    if workload.prefix.is_some_and(|prefix| prefix.tokens > Lengths::LONGEST) {
+        return Err(format!("workload {name}: `prefix.tokens` is more than {}", Lengths::LONGEST));
+    }
+    if let Some(images) = workload.images {
+        let each = u64::from(images.size.width) * u64::from(images.size.height);
+        if u64::from(images.count) * each > MOST_PIXELS {
+            let most = MOST_PIXELS / each.max(1);
+            return Err(format!("workload {name}: a request can have {most} images of {}", images.size));
+        }
+    }
     Ok(())
 }
 
@@ -82,21 +104,26 @@ fn references(plan: &Plan, stage: &Stage) -> Result<(), String> {
 }
 
 fn load(load: &Load) -> Result<(), String> {
-    let is_rate = |rate: f64| rate > 0.0 && rate <= 1e7;
+    let is_rate = |rate: f64| (1e-6..=1e7).contains(&rate);
     match load {
         Load::Closed { concurrency: 0, .. } => Err("`concurrency` 0 would send nothing".to_owned()),
         Load::Open { rate, .. } if !is_rate(*rate) => {
-            Err(format!("`rate` is {rate}; it is requests a second, above 0"))
+            Err(format!("`rate` is {rate:e}; it is requests a second, from 1e-6 to 1e7"))
         }
         Load::Open { rate_to: Some(rate), .. } if !is_rate(*rate) => {
-            Err(format!("`rate_to` is {rate}; it is requests a second, above 0"))
+            Err(format!("`rate_to` is {rate:e}; it is requests a second, from 1e-6 to 1e7"))
         }
         Load::Open { rate_to: None, rate_steps: Some(_), .. } => {
             Err("`rate_steps` needs `rate_to`, the rate of the last step".to_owned())
         }
-        Load::Open { rate_steps: Some(0 | 1), .. } => Err("`rate_steps` is 2 or more".to_owned()),
-        Load::Trace { speed, .. } if !(*speed > 0.0 && *speed <= 1e6) => {
-            Err(format!("`speed` is {speed}; it is a factor above 0: 2 is twice as fast"))
+        Load::Open { rate_steps: Some(steps), .. } if !(2..=MOST_STEPS).contains(steps) => {
+            Err(format!("`rate_steps` is {steps}; it is from 2 to {MOST_STEPS}"))
+        }
+        Load::Open { arrival: Arrival::Gamma(shape), .. } if !(1e-3..=1e6).contains(shape) => {
+            Err(format!("the shape of `gamma` is {shape:e}; it is from 0.001 to 1e6, and 1 is poisson"))
+        }
+        Load::Trace { speed, .. } if !(1e-6..=1e6).contains(speed) => {
+            Err(format!("`speed` is {speed:e}; it is a factor from 1e-6 to 1e6: 2 is twice as fast"))
         }
         Load::Open { max_in_flight: Some(0), .. } | Load::Trace { max_in_flight: Some(0), .. } => {
             Err("`max_in_flight` 0 would send nothing".to_owned())
@@ -159,8 +186,8 @@ fn is_nothing(span: Span) -> bool {
 fn budget(plan: &Plan) -> Result<(), String> {
     let budget = &plan.budget;
     for (key, price) in [("price_in", budget.price_in), ("price_out", budget.price_out)] {
-        if price.is_some_and(|price| !(price >= 0.0 && price.is_finite())) {
-            return Err(format!("`budget.{key}` is no price: it is what a million tokens cost"));
+        if price.is_some_and(|price| !(0.0..=DEAREST).contains(&price)) {
+            return Err(format!("`budget.{key}` is no price: it is what a million tokens cost, at most 1e9"));
         }
     }
     if let Some(most) = budget.max_cost {
@@ -185,8 +212,12 @@ fn of_run(plan: &Plan) -> Result<(), String> {
             "`precision` is {share}; it is a share of the p95 between 0 and 1, such as \"5%\""
         ));
     }
-    if plan.client.workers == Some(0) {
-        return Err("`client.workers` 0 would send nothing".to_owned());
+    match plan.client.workers {
+        Some(0) => return Err("`client.workers` 0 would send nothing".to_owned()),
+        Some(workers) if workers > MOST_WORKERS => {
+            return Err(format!("`client.workers` is {workers}; there can be {MOST_WORKERS}"));
+        }
+        _ => {}
     }
     let times = &plan.timeouts;
     let times = [

@@ -416,11 +416,11 @@ fn plans_that_contradict_themselves_are_refused() {
         (stage("duration = 0"), "stage c1: `duration` 0 would send nothing"),
         (stage("ramp_up = 20"), "ends after 10s"),
         ("[[stages]]\nconcurrency = 0".to_owned(), "`concurrency` 0 would send nothing"),
-        ("[[stages]]\nrate = 0".to_owned(), "above 0"),
+        ("[[stages]]\nrate = 0".to_owned(), "`rate` is 0e0"),
         ("[[stages]]\nrate = \"1..2\"\nrequests = 9".to_owned(), "needs `duration`"),
         ("[[stages]]\nrate = 1\nrate_steps = 3".to_owned(), "needs `rate_to`"),
         ("[[stages]]\nrate = 1\nmax_in_flight = 0".to_owned(), "would send nothing"),
-        ("[[stages]]\ntrace = \"t\"\nspeed = 0".to_owned(), "factor above 0"),
+        ("[[stages]]\ntrace = \"t\"\nspeed = 0".to_owned(), "a factor from 1e-6"),
         ("precision = 0.05".to_owned(), "`precision` needs `requests`"),
         (format!("precision = 5\n{}", stage("requests = 9")), "between 0 and 1"),
         ("repeat = 0".to_owned(), "`repeat` is 0"),
@@ -433,6 +433,32 @@ fn plans_that_contradict_themselves_are_refused() {
         ("[[endpoints]]\n[[endpoints]]".to_owned(), "two endpoints are called `default`"),
         ("[client]\nworkers = 0".to_owned(), "would send nothing"),
         ("[timeouts]\nidle = 0".to_owned(), "leaves no time"),
+    ] {
+        let error = read(&text).unwrap_err().to_string();
+        assert!(error.contains(says), "{text}\n{error}\n{says}");
+    }
+}
+
+#[test]
+fn numbers_that_would_bring_the_client_down_are_refused() {
+    let stage = |keys: &str| format!("[[stages]]\nrequests = 3\n{keys}");
+    let workload = |keys: &str| format!("[[workloads]]\n{keys}");
+    for (text, says) in [
+        (stage("rate = 1e-300"), "`rate` is 1e-300"),
+        (stage("rate = nan"), "`rate` is NaN"),
+        (stage("rate = 1\nrate_to = inf\nduration = 1"), "`rate_to` is inf"),
+        (stage("rate = \"1..9/1000000\"\nduration = 1"), "`rate_steps` is 1000000"),
+        (stage("rate = 1\narrival = { gamma = -1 }"), "the shape of `gamma` is -1"),
+        (stage("rate = 1\narrival = { gamma = nan }"), "the shape of `gamma` is NaN"),
+        (stage("trace = \"t\"\nspeed = 1e-300"), "`speed` is 1e-300"),
+        (stage("rate = 1\nduration = \"100000h\""), "up to ten years"),
+        ("repeat = 4000000000".to_owned(), "16000000000 stages are too many"),
+        ("[client]\nworkers = 4000000000".to_owned(), "there can be 1024"),
+        ("[budget]\nprice_out = 1e300".to_owned(), "`budget.price_out` is no price"),
+        (workload("prompt_tokens = 4000000000"), "the longest is 10M"),
+        (workload("max_tokens = \"uniform:1:11M\""), "the longest is 10M"),
+        (workload("prefix = { tokens = 4000000000 }"), "`prefix.tokens` is more than 10000000"),
+        (workload("images = 257"), "a request can have 256 images of 512x512"),
     ] {
         let error = read(&text).unwrap_err().to_string();
         assert!(error.contains(says), "{text}\n{error}\n{says}");
