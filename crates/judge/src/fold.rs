@@ -465,7 +465,7 @@ impl Latencies {
 impl Count {
     fn push(&mut self, tokens: Option<u64>) {
         if let Some(tokens) = tokens {
-            self.total += tokens;
+            self.total = self.total.saturating_add(tokens);
             self.per_request.push(tokens as f64);
         }
     }

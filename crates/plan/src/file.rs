@@ -183,7 +183,9 @@ impl Draft {
         let levels = stages::levels(&self.stages, &file)?;
         let count = levels.len() as u64 * u64::from(repeat);
         if count > MOST_STAGES {
-            return Err(FileError::Contradiction(format!("{count} stages are too many: {MOST_STAGES} can be")));
+            return Err(FileError::Contradiction(format!(
+                "{count} stages are too many: {MOST_STAGES} can be"
+            )));
         }
         let arranged = stages::arranged(levels, repeat, order, seed);
         let stage = |level: stages::Level| {

@@ -259,6 +259,7 @@ fn usage_wherever_it_is() {
         (r#"{"choices":[],"timings":{"predicted_n":3}}"#, None, Some(3)),
         (r#"{"choices":[],"usage":null}"#, None, None),
         (r#"{"choices":[],"usage":{"completion_tokens":null}}"#, None, None),
+        (r#"{"usage":{"prompt_tokens":-7,"completion_tokens":18446744073709551615}}"#, None, None),
     ] {
         let (answer, _) = chat(&[HI, STOP, &format!("data: {event}\n\n"), DONE]);
         assert_eq!((answer.usage.input, answer.usage.output), (input, output), "{event}");

@@ -4,6 +4,9 @@ use super::{Output, Reader};
 use crate::json::{Hit, Kind, number, whole};
 use crate::rules::{Meaning, Rule};
 
+/// What is more is no count of tokens, and would spoil the sums of a run.
+const MOST: u64 = u32::MAX as u64;
+
 /// Counts that came from a rule that is no fallback.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Told {
@@ -27,7 +30,8 @@ impl Reader {
         if hit.kind != Kind::Number {
             return;
         }
-        let Some(count) = whole(hit.raw(json)) else { return self.timing(rule, hit, json) };
+        let count = whole(hit.raw(json)).filter(|count| *count <= MOST);
+        let Some(count) = count else { return self.timing(rule, hit, json) };
         let apart = match rule.meaning {
             Meaning::UsageOutput => Some(&mut self.apart.output),
             Meaning::UsageReasoning if rule.beside => Some(&mut self.apart.beside),
@@ -69,7 +73,7 @@ impl Reader {
             _ => return,
         };
         if let Some(value) = number(hit.raw(json)) {
-            *place = Some(value * rule.unit_ms);
+            *place = Some(value * rule.unit_ms).filter(|ms| ms.is_finite());
         }
     }
 
