@@ -8,8 +8,11 @@ use crate::say::ms;
 use crate::server::View;
 use crate::{Cause, Confidence, Distribution, Finding, Level, StageSummary};
 
-/// A share of cached prompt tokens below this is a template's or a system prompt's.
+/// A share of cached prompt tokens below this is no matter.
 const HITS: f64 = 0.05;
+
+/// So few a request are a template's or a system prompt's, unless they are half of the prompt.
+const TEMPLATE: f64 = 32.0;
 
 /// Prefix-cache hits, by the server's counters or the answers' usage.
 pub(super) fn hits(stage: &StageSummary, ours: &Ours, view: &View) -> Option<Finding> {
@@ -22,6 +25,10 @@ pub(super) fn hits(stage: &StageSummary, ours: &Ours, view: &View) -> Option<Fin
         .or_else(|| view.ratio("prefix_cache_hit_ratio_blocks"));
     // Answers are of our requests alone.
     let share = by_answers.or(by_server).filter(|share| *share >= HITS)?;
+    let prompt = stage.tokens.input.per_request.mean;
+    if share < 0.5 && prompt.is_some_and(|tokens| tokens * share < TEMPLATE) {
+        return None;
+    }
     let (level, asked) = match stage.cache {
         CachePolicy::Cold => (Level::Bad, "although a cold cache was asked for"),
         CachePolicy::AsIs => (Level::Warn, "with the cache as it is"),

@@ -52,6 +52,8 @@ fn hits_by_the_answers_or_by_the_counters() {
         found(with(Told { numbers: counters, ..engine(98.0, 0.0, 98.0) })),
         [(Cause::CacheHits, Level::Bad)]
     );
+    let template = |r: &mut Record, _| r.answer.usage.cached = Some(16);
+    assert_eq!(found(Made { edit: template, ..Made::default() }), [], "16 of 100 are the template's");
     let few = vec![("prompt_tokens", 4000.0), ("cached_prompt_tokens", 100.0)];
     assert_eq!(found(with(Told { numbers: few, ..engine(98.0, 0.0, 98.0) })), []);
 }

@@ -31,8 +31,16 @@ pub(super) fn alone(worst: &Seen) -> Option<Claim> {
         .then(|| memory(worst, queue).unwrap_or_else(|| slots(worst, queue, Confidence::High)))
 }
 
-/// The cause inside the engine, if it is there that TTFT has risen.
+/// The cause inside the engine, if it is there that TTFT has risen, with how busy its accelerators were.
 pub(super) fn risen(base: &Seen, worst: &Seen) -> Option<Claim> {
+    let mut claim = grew_inside(base, worst)?;
+    if let Some(busy) = worst.view.highest("gpu_util_percent") {
+        claim.because = format!("{}, accelerators {:.0} % busy", claim.because, busy.mean);
+    }
+    Some(claim)
+}
+
+fn grew_inside(base: &Seen, worst: &Seen) -> Option<Claim> {
     let grown = |part: fn(&Seen) -> Option<f64>| Some(part(worst)? - part(base).unwrap_or(0.0));
     let queue = grown(|s| s.parts().queue.ms);
     let told = worst.server().is_some();

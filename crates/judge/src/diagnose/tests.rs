@@ -61,6 +61,22 @@ fn a_queue_that_only_the_client_sees() {
 }
 
 #[test]
+fn accelerators_are_evidence() {
+    let gpu = Told {
+        engine: "dcgm-exporter",
+        role: Role::Accelerator,
+        times: Vec::new(),
+        numbers: Vec::new(),
+        levels: vec![("gpu_util_percent", 97.0)],
+        ..engine(0.0, 0.0, 0.0)
+    };
+    let sources = vec![engine(895.0, 790.0, 105.0), gpu];
+    let diagnosis = sweep(Made { gap_ms: 60.0, ttft_ms: 900.0, sources, ..Made::default() });
+    assert_eq!(first(&diagnosis), (Some(Cause::Queue), Some(Confidence::High)));
+    assert!(diagnosis[0].evidence.as_ref().unwrap().contains("accelerators 97 % busy"), "{diagnosis:?}");
+}
+
+#[test]
 fn memory() {
     let preempting = Told { numbers: vec![("preemptions", 12.0)], ..engine(500.0, 300.0, 200.0) };
     assert_eq!(first(&sweep(told(505.0, preempting))), (Some(Cause::KvCache), Some(Confidence::High)));
