@@ -9,6 +9,7 @@ mod failure;
 mod inflate;
 mod reader;
 mod running;
+mod sentence;
 mod sniff;
 mod verdict;
 
@@ -329,6 +330,7 @@ impl Transcript {
             }
         }
         self.conclude(end, at);
+        self.body.reader.end_of_text();
         (self.body.reader.answer, self.body.reader.texts)
     }
 }

@@ -22,6 +22,11 @@ pub const METRICS: &[Metric] = &[
     Metric { name: "ttft_scheduled", formula: "first_token - scheduled", of: ttft_scheduled },
     Metric { name: "ttft_sent", formula: "first_token - sent", of: ttft_sent },
     Metric { name: "ttft_answer", formula: "first_answer - started", of: ttft_answer },
+    Metric {
+        name: "time_to_first_sentence",
+        formula: "first_sentence - started",
+        of: time_to_first_sentence,
+    },
     Metric { name: "ttfb", formula: "first_byte - started", of: ttfb },
     Metric { name: "headers_time", formula: "headers - started", of: headers_time },
     Metric { name: "header_gap", formula: "first_token - headers", of: header_gap },
@@ -70,6 +75,12 @@ pub fn ttft_sent(r: &Record) -> Option<f64> {
 /// Time to the first token that is not reasoning: `first_answer − started`.
 pub fn ttft_answer(r: &Record) -> Option<f64> {
     since(r.phases.started, r.answer.first_answer)
+}
+
+/// Time to the event that completed the first sentence of the visible text: `first_sentence − started`. `None` of an
+/// answer without a whole sentence.
+pub fn time_to_first_sentence(r: &Record) -> Option<f64> {
+    r.answer.first_sentence.map(|at| ms(at - r.phases.started))
 }
 
 /// Time to first byte of the body: `first_byte − started`.

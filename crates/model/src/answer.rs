@@ -173,6 +173,8 @@ pub struct Answer {
     pub first_token: Option<Stamp>,
     /// The same, reasoning excluded.
     pub first_answer: Option<Stamp>,
+    /// The event that completed the first sentence of the visible text of a stream; `None` if none was completed.
+    pub first_sentence: Option<Nanos>,
     /// Last event with generated output.
     pub last_token: Option<Stamp>,
     /// The usage event.

@@ -10,6 +10,9 @@ use crate::style::{Style, wrap};
 pub(crate) fn line(stage: &StageSummary, style: Style) -> String {
     let Experience { stalls, reader, fluidity } = &stage.experience;
     let mut parts = Vec::new();
+    if let Some(sentence) = stage.latency_ms.get("time_to_first_sentence").and_then(|of| of.p50) {
+        parts.push(format!("first sentence after {} (median)", time(Some(sentence))));
+    }
     if stalls.n > 0 {
         parts.push(match (stalls.requests, stalls.longest_ms) {
             (0, _) | (_, None) => "no stalls".to_owned(),

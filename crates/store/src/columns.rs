@@ -252,6 +252,7 @@ pub(crate) static COLUMNS: &[Column] = &[
     user!("first_token_user_ns", answer.first_token),
     best!("first_answer_ns", answer.first_answer),
     user!("first_answer_user_ns", answer.first_answer),
+    instant!("first_sentence_ns", answer.first_sentence),
     best!("last_token_ns", answer.last_token),
     user!("last_token_user_ns", answer.last_token),
     best!("usage_ns", answer.usage_at),

@@ -9,6 +9,7 @@ use counts::{Apart, Told};
 use super::cumulative::{Cumulative, Step};
 use super::failure::failure;
 use super::running::Running;
+use super::sentence::FirstSentence;
 use super::{Options, Texts};
 use crate::json::{Hit, Kind, append, number};
 use crate::rules::{Matcher, Meaning, Rule};
@@ -50,6 +51,7 @@ pub(super) struct Reader {
     /// The read of the last output is already among the coalesced ones.
     read_counted: bool,
     running: Running,
+    sentence: FirstSentence,
     told: Told,
     apart: Apart,
     /// Bit n: choice n had output; choice n finished.
@@ -95,6 +97,7 @@ impl Reader {
             last_output_read: 0,
             read_counted: false,
             running: Running::default(),
+            sentence: FirstSentence::default(),
             told: Told::default(),
             apart: Apart::default(),
             choices: 0,
@@ -164,6 +167,9 @@ impl Reader {
                     let choice = matcher.choice(rule, hit, hits, json);
                     if let Some(step) = self.step(rule, hit, json, channel, choice) {
                         self.keep(&step, hit.raw(json), channel, choice);
+                        if text != Text::Document && channel == Channel::Text && choice == 0 {
+                            self.read_on(&step, hit.raw(json));
+                        }
                         output.add(channel);
                         if text != Text::Document {
                             self.note_choice(choice);
@@ -276,6 +282,19 @@ impl Reader {
             self.taken.push((rule.group, hit.slot, choice));
         }
         Some(step)
+    }
+
+    /// More visible text of the first choice.
+    fn read_on(&mut self, step: &Step, raw: &[u8]) {
+        if !self.sentence.is_done() {
+            let new = if let Step::Whole(known) = step { &raw[*known..] } else { raw };
+            self.sentence.push(new, self.stamp);
+        }
+    }
+
+    /// No more text follows.
+    pub(super) fn end_of_text(&mut self) {
+        self.answer.first_sentence = self.sentence.at_end().map(Stamp::at);
     }
 
     /// Keeps a text of the first choice, if texts are kept.

@@ -518,3 +518,19 @@ proptest! {
         prop_assert!(answer.outcome.is_some());
     }
 }
+
+#[test]
+fn the_first_sentence_is_of_visible_text_alone() {
+    let event = |channel: &str, text: &str| deltas(&[&format!("\"{channel}\":\"{text}\"")]);
+    let reads = [
+        event("reasoning", "Well. "),
+        event("content", "The sky"),
+        event("content", " is blue."),
+        event("content", " It is."),
+        format!("{STOP}{DONE}"),
+    ];
+    let (answer, _) = chat(&reads.each_ref().map(String::as_str));
+    assert_eq!(answer.first_sentence, Some(Nanos::from_millis(3)));
+    let (without, _) = chat(&[&event("content", "No end"), &format!("{STOP}{DONE}")]);
+    assert_eq!((outcome(&without), without.first_sentence), (OK, None));
+}

@@ -188,6 +188,7 @@ fn answer() -> impl Strategy<Value = Answer> {
             first_event: stamps.1,
             first_token: stamps.2,
             first_answer: stamps.3,
+            first_sentence: stamps.3.map(|stamp| stamp.user),
             last_token: stamps.4,
             usage_at: stamps.5,
             ended: stamps.6,

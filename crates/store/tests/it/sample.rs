@@ -107,6 +107,7 @@ pub(crate) fn record(seq: u64) -> Record {
         first_event: stamp(20_000),
         first_token: stamp(20_100),
         first_answer: stamp(20_100),
+        first_sentence: Some(at(60_000)),
         last_token: stamp(200_000),
         usage_at: Some(Stamp::user(at(200_100))),
         ended: stamp(200_200),
@@ -181,6 +182,7 @@ pub(crate) fn rebased(mut r: Record, zero: i64) -> Record {
         &mut p.acked,
     ];
     let a = &mut r.answer;
+    a.first_sentence.iter_mut().for_each(shift);
     for at in instants.into_iter().flatten().chain(a.choice_first_token.iter_mut().flatten()) {
         shift(at);
     }
