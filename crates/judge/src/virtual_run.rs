@@ -69,6 +69,8 @@ pub(crate) fn records(stage: u32, played: &Played) -> Vec<Record> {
 pub(crate) fn fold(plan: &Plan, stage: u32, played: &Played) -> (StageSummary, Evidence) {
     let window = window(stage, played);
     let mut fold = StageFold::new(plan, &window).unwrap().unwrap();
-    records(stage, played).iter().for_each(|record| fold.push(record));
+    for record in &records(stage, played) {
+        fold.push(record);
+    }
     fold.finish_with_evidence()
 }

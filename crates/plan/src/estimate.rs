@@ -114,7 +114,7 @@ impl Estimate {
                 plan.workload(&stage.mix[0].workload).and_then(|(at, _)| prompts.get(at as usize)?.trace());
             let offsets = trace
                 .map(|trace| trace.requests.iter().map(|request| request.offset.as_secs_f64()).collect());
-            let (requests, seconds) = extent(plan, stage, offsets.unwrap_or_default());
+            let (requests, seconds) = extent(plan, stage, &offsets.unwrap_or_default());
             stages.push(StageUse { name: stage.name.clone(), uses: uses(stage, requests), seconds });
         }
         let warmup = plan.stages.first().map(|first| uses(first, Bounds::exactly(plan.warmup.into())));
@@ -219,7 +219,7 @@ fn cost(plan: &Plan, input: Bounds, output: Bounds) -> Option<Bounds> {
 }
 
 /// Requests and seconds of a stage. `offsets` are the seconds at which its trace has requests.
-fn extent(plan: &Plan, stage: &Stage, offsets: Vec<f64>) -> (Bounds, Bounds) {
+fn extent(plan: &Plan, stage: &Stage, offsets: &[f64]) -> (Bounds, Bounds) {
     let most = stage.stop.requests.map(|requests| requests as f64);
     let time = stage.stop.duration.map(|duration| duration.0.as_secs_f64());
     let up_to = |seconds: Option<f64>| Bounds { least: 0.0, most: seconds };

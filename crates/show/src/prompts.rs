@@ -48,11 +48,13 @@ pub(crate) fn turns(stage: &StageSummary, style: Style) -> String {
     if sessions.is_empty() {
         return String::new();
     }
-    let mut text =
-        format!("{} {}", count(sessions.begun), plural(sessions.begun, "conversation", "conversations"));
-    if sessions.failed > 0 {
-        text.push_str(&format!(", {} ended by a turn that failed", count(sessions.failed)));
-    }
+    let failed = if sessions.failed > 0 {
+        format!(", {} ended by a turn that failed", count(sessions.failed))
+    } else {
+        String::new()
+    };
+    let conversations = plural(sessions.begun, "conversation", "conversations");
+    let mut text = format!("{} {conversations}{failed}", count(sessions.begun));
     let shown = &sessions.turns[..sessions.turns.len().min(SHOWN)];
     let mut table = Table::default();
     let column = |of: &dyn Fn(&ttft_judge::Turn) -> String| -> Vec<Cell> {

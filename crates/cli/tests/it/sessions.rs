@@ -107,7 +107,7 @@ fn later_turns_find_the_earlier_ones_in_the_cache() {
     let turns = stage["sessions"]["turns"].as_array().unwrap();
     assert_eq!((turns.len(), &stage["requests"]["sent"]), (3, &json!(18)));
     let share = |at: usize| turns[at]["cached_share"].as_f64().unwrap();
-    assert_eq!(share(0), 0.0, "no conversation finds another one");
+    assert!(share(0).abs() < 1e-9, "no conversation finds another one");
     assert!(share(1) > 0.3 && share(2) > share(1), "{turns:?}");
     let tokens = |at: usize| turns[at]["input_tokens"].as_f64().unwrap();
     assert!(tokens(1) > 630.0 && tokens(2) > 950.0, "{turns:?}");

@@ -220,14 +220,12 @@ impl Records {
     /// Behind the array there is nothing: another array, or lines, would be left out in silence.
     fn end_of_array(&mut self) -> Result<Option<u64>, DatasetError> {
         self.consume(1);
-        match self.skip_blank()? {
-            None => Ok(None),
-            Some(_) => {
-                self.is_over = true;
-                let why = "there is more behind the end of the JSON array: a file is one array, or one record a line";
-                Err(self.bad(self.line, why.to_owned()))
-            }
+        if self.skip_blank()?.is_none() {
+            return Ok(None);
         }
+        self.is_over = true;
+        let why = "there is more behind the end of the JSON array: a file is one array, or one record a line";
+        Err(self.bad(self.line, why.to_owned()))
     }
 
     /// Skips white space; the byte behind it.

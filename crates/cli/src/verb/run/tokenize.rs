@@ -47,11 +47,10 @@ impl<'a> Tokenize<'a> {
         }
         // llama.cpp finds nothing in that question, and answers it.
         answer["tokens"].as_array()?;
-        let text = match self.is_chat {
-            true => {
-                self.ask("apply-template", &json!({"messages": messages}))?["prompt"].as_str()?.to_owned()
-            }
-            false => text.to_owned(),
+        let text = if self.is_chat {
+            self.ask("apply-template", &json!({"messages": messages}))?["prompt"].as_str()?.to_owned()
+        } else {
+            text.to_owned()
         };
         let answer = self.ask("tokenize", &json!({"content": text, "add_special": true}))?;
         answer["tokens"].as_array().map(|tokens| tokens.len() as u64).filter(|count| *count > 0)
