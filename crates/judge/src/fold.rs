@@ -24,7 +24,7 @@ use crate::summary::{
 };
 use crate::turns::TurnsFold;
 use crate::window::Flow;
-use crate::{Distribution, Error, Samples, Slo, contamination, diagnose, knee, metrics, reconcile};
+use crate::{Distribution, Error, Samples, Slo, contamination, diagnose, knee, metrics, reconcile, repeats};
 
 /// Different messages remembered for each class of error; more are counted but not told apart.
 const MESSAGES: usize = 64;
@@ -68,6 +68,7 @@ impl<'a> RunFold<'a> {
         }
         reconcile::judge(&mut stages, &evidence, &views);
         let mut summary = Summary::new(self.run, stages);
+        summary.repeats = repeats::find(&summary.stages);
         summary.knee = knee::find(&summary.stages, &evidence);
         let (stages, governor) = (&summary.stages, self.run.governor.as_deref());
         summary.contamination = contamination::find(stages, &evidence, &views, governor);

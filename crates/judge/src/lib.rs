@@ -32,6 +32,7 @@ mod phases;
 pub mod precision;
 pub mod quantile;
 mod reconcile;
+mod repeats;
 pub mod rosetta;
 mod samples;
 mod say;
@@ -56,12 +57,13 @@ pub use goodput::{Goodput, SloResult};
 pub use knee::{Axis, CrossCheck, Knee, KneePoint};
 pub use phases::{Phase, phases};
 pub use reconcile::{Agreement, Gateway, Pair, PerRequest, Reconcile};
+pub use repeats::{Between, Repeats};
 pub use samples::Samples;
 pub use slo::{Comparison, Slo, Statistic, Subject, objectives};
 pub use stream::Stream;
 pub use summary::{
-    FailureGroup, PartSummary, Requests, RunHead, SCHEMA, StageSummary, Summary, Throughput, TokenCounts,
-    Tokens, WindowChoice, Windows,
+    EndpointHead, FailureGroup, PartSummary, Requests, RunHead, SCHEMA, StageSummary, Summary, Throughput,
+    TokenCounts, Tokens, WindowChoice, Windows,
 };
 pub use turns::{Sessions, Turn};
 pub use window::{Little, WindowFigures};

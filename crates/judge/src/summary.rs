@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use ttft_model::{CachePolicy, ErrorClass, Load, Run, StampSource};
+use ttft_model::{CachePolicy, Endpoint, ErrorClass, Load, Plan, Run, StampSource};
 
 use crate::arrivals::Arrivals;
 use crate::decompose::Decomposition;
 use crate::reconcile::Reconcile;
 use crate::server::Server;
 use crate::{
-    Client, Distribution, Experience, Finding, Goodput, Knee, Level, Sessions, Stream, WindowFigures,
+    Client, Distribution, Experience, Finding, Goodput, Knee, Level, Repeats, Sessions, Stream, WindowFigures,
 };
 
 /// The schema's name.
@@ -25,6 +25,9 @@ pub struct Summary {
     pub run: RunHead,
     /// One entry a stage.
     pub stages: Vec<StageSummary>,
+    /// Levels that were played several times, with how far their figures lie apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<Repeats>,
     /// The knees of a sweep.
     #[serde(default)]
     pub knee: Knee,
@@ -43,6 +46,7 @@ impl Summary {
             schema: SCHEMA.to_owned(),
             run: RunHead::new(run),
             stages,
+            repeats: Vec::new(),
             knee: Knee::default(),
             diagnosis: Vec::new(),
             contamination: Vec::new(),
@@ -83,6 +87,12 @@ pub struct RunHead {
     pub dialect: String,
     /// The model asked for.
     pub model: Option<String>,
+    /// All endpoints, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endpoints: Vec<EndpointHead>,
+    /// The models of all stages, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
     /// The engine, when something told it.
     #[serde(default)]
     pub engine: Option<String>,
@@ -106,6 +116,38 @@ pub struct RunHead {
     pub seed: u64,
 }
 
+/// One of several endpoints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndpointHead {
+    /// Its name.
+    pub name: String,
+    /// Where requests went.
+    pub url: String,
+    /// The stream's dialect.
+    pub dialect: String,
+}
+
+/// The models of all stages in the order of their first use; none where there is but one.
+fn several_models(plan: &Plan) -> Vec<String> {
+    let mut models: Vec<String> = Vec::new();
+    for model in plan.stages.iter().filter_map(|stage| plan.model_of(stage)) {
+        if !models.iter().any(|known| known == model) {
+            models.push(model.to_owned());
+        }
+    }
+    if models.len() > 1 { models } else { Vec::new() }
+}
+
+/// All endpoints; none where there is but one.
+fn several_endpoints(plan: &Plan) -> Vec<EndpointHead> {
+    let head = |endpoint: &Endpoint| EndpointHead {
+        name: endpoint.name.clone(),
+        url: endpoint.url.clone(),
+        dialect: endpoint.dialect.clone(),
+    };
+    if plan.endpoints.len() > 1 { plan.endpoints.iter().map(head).collect() } else { Vec::new() }
+}
+
 impl RunHead {
     fn new(run: &Run) -> Self {
         Self {
@@ -118,6 +160,8 @@ impl RunHead {
             url: run.plan.endpoint().url.clone(),
             dialect: run.plan.endpoint().dialect.clone(),
             model: run.plan.endpoint().model.clone(),
+            endpoints: several_endpoints(&run.plan),
+            models: several_models(&run.plan),
             engine: None,
             server: run.server.clone(),
             host: run.host.clone(),

@@ -112,8 +112,9 @@ impl Estimate {
         for stage in &plan.stages {
             let trace =
                 plan.workload(&stage.mix[0].workload).and_then(|(at, _)| prompts.get(at as usize)?.trace());
-            let offsets = trace
-                .map(|trace| trace.requests.iter().map(|request| request.offset.as_secs_f64()).collect());
+            let offsets = trace.map(|trace| {
+                trace.requests.iter().map(|request| request.offset.as_secs_f64()).collect::<Vec<f64>>()
+            });
             let (requests, seconds) = extent(plan, stage, &offsets.unwrap_or_default());
             stages.push(StageUse { name: stage.name.clone(), uses: uses(stage, requests), seconds });
         }

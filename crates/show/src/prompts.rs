@@ -54,7 +54,7 @@ pub(crate) fn turns(stage: &StageSummary, style: Style) -> String {
         String::new()
     };
     let conversations = plural(sessions.begun, "conversation", "conversations");
-    let mut text = format!("{} {conversations}{failed}", count(sessions.begun));
+    let text = format!("{} {conversations}{failed}", count(sessions.begun));
     let shown = &sessions.turns[..sessions.turns.len().min(SHOWN)];
     let mut table = Table::default();
     let column = |of: &dyn Fn(&ttft_judge::Turn) -> String| -> Vec<Cell> {

@@ -9,7 +9,7 @@ use crate::number::{count, figures, percent, time};
 use crate::stage::{self, Marks};
 use crate::style::{Ink, Style, wrap};
 use crate::table::{Align, Cell, Table};
-use crate::{escape, findings_text, knee, prompts, reconcile};
+use crate::{escape, findings_text, knee, prompts, reconcile, repeats};
 
 /// The whole summary: head, figures, objectives, what is wrong with them, footnotes.
 pub fn summary_text(summary: &Summary, style: &Style) -> String {
@@ -30,6 +30,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         [only] => parts.push(objectives(only, style)),
         many => parts.push(objectives_of_all(many, style)),
     }
+    parts.push(repeats::text(&summary.repeats, style));
     parts.push(knee::text(&summary.knee, style));
     parts.push(reconcile::text(&summary.stages, style));
     // What contaminates a run and explains its TTFT is told once.
@@ -47,8 +48,15 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
 
 fn head(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
-    let mut facts = vec![format!("dialect {}", escape(&run.dialect))];
-    facts.extend(run.model.as_ref().map(|model| format!("model {}", escape(model))));
+    let mut facts = Vec::new();
+    if run.endpoints.is_empty() {
+        facts.push(format!("dialect {}", escape(&run.dialect)));
+    }
+    if run.models.is_empty() {
+        facts.extend(run.model.as_ref().map(|model| format!("model {}", escape(model))));
+    } else {
+        facts.push(format!("models {}", escape(&run.models.join(", "))));
+    }
     facts.extend(run.engine.as_ref().map(|engine| format!("engine {}", escape(engine))));
     facts.extend(run.server.as_ref().map(|server| format!("server {}", escape(server))));
     let mut when = vec![escape(&run.started).into_owned()];
@@ -57,9 +65,15 @@ fn head(summary: &Summary, style: Style) -> String {
         when.push(format!("clock: {}", escape(&run.clock_note)));
     }
     let mut out = style.paint(Ink::Strong, &format!("ttft {}", escape(&run.name)));
-    out.push_str("  ");
-    out.push_str(&escape(&run.url));
+    if run.endpoints.is_empty() {
+        out.push_str("  ");
+        out.push_str(&escape(&run.url));
+    }
     out.push('\n');
+    for endpoint in &run.endpoints {
+        let told = format!("{}  {} · dialect {}", endpoint.name, endpoint.url, endpoint.dialect);
+        out.push_str(&wrap("  ", &escape(&told), style.width));
+    }
     out.push_str(&wrap("", &facts.join(" · "), style.width));
     out.push_str(&wrap("", &when.join(" · "), style.width));
     if run.interrupted {

@@ -4,14 +4,15 @@ use crate::style::{Ink, Style};
 
 /// One piece of text in a table. It may have a second part in faint ink, set to the left of its own sub-column.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cell {
+pub struct Cell {
     text: String,
     aside: String,
     ink: Ink,
 }
 
 impl Cell {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    /// Text alone.
+    pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
@@ -28,8 +29,10 @@ impl Cell {
 
 /// Where text stands in its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
+pub enum Align {
+    /// At its left end, as words.
     Left,
+    /// At its right end, as figures.
     Right,
 }
 
@@ -47,7 +50,7 @@ struct Column {
 
 /// A table under construction, column by column.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
     columns: Vec<Column>,
 }
 
@@ -56,7 +59,7 @@ const BETWEEN: usize = 2;
 
 impl Table {
     /// Adds a column. Neighbours of the same non-empty group share the upper line of the heading.
-    pub(crate) fn column(
+    pub fn column(
         &mut self,
         (group, head): (&str, &str),
         align: Align,
@@ -68,7 +71,7 @@ impl Table {
     }
 
     /// The lines, without the columns that have nothing to show or no place.
-    pub(crate) fn text(mut self, style: Style) -> String {
+    pub fn text(mut self, style: Style) -> String {
         self.columns.retain(|c| c.drop == 0 || c.cells.iter().any(|cell| !cell.text.is_empty()));
         self.make_room_for_groups();
         while self.width() > style.width {

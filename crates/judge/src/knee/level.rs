@@ -94,6 +94,9 @@ pub(super) fn sweeps<'a>(stages: &'a [StageSummary], evidence: &[Evidence]) -> V
         if let Some(model) = key.model {
             name = format!("{model}, {name}");
         }
+        if let Some(endpoint) = key.endpoint {
+            name = format!("{endpoint}, {name}");
+        }
         let levels = levels.into_iter().filter_map(|(level, of)| Level::new(level, &of)).collect();
         Sweep { name, axis: key.axis, levels }
     };

@@ -4,6 +4,7 @@ use anyhow::anyhow;
 use ttft_model::{Budget, Calibration, Plan};
 use ttft_plan::Prompts;
 use ttft_plan::estimate::{Bounds, Estimate, Use};
+use ttft_show::{Align, Cell, Style, Table};
 use ttft_store::redact;
 
 use crate::exit::Exit;
@@ -48,11 +49,11 @@ pub(super) fn run(plan: &Plan, json: bool) -> anyhow::Result<Exit> {
         "plan": redact::plan(plan),
         "estimate": estimate,
     });
-    output::show(json, &value, |_| text(plan, &estimate))?;
+    output::show(json, &value, |style| text(plan, &estimate, *style))?;
     Ok(Exit::Ok)
 }
 
-fn text(plan: &Plan, estimate: &Estimate) -> String {
+fn text(plan: &Plan, estimate: &Estimate, style: Style) -> String {
     let mut out = format!("{}: what would be done; nothing has been sent\n\n", ttft_show::escape(&plan.name));
     for endpoint in &plan.endpoints {
         let mut models: Vec<&str> = Vec::new();
@@ -62,31 +63,37 @@ fn text(plan: &Plan, estimate: &Estimate) -> String {
                 models.push(model);
             }
         }
-        out += &format!(
-            "endpoint {}  {}  dialect {}, model {}\n",
-            ttft_show::escape(&endpoint.name),
-            ttft_show::escape(&redact::url(&endpoint.url)),
-            ttft_show::escape(&endpoint.dialect),
-            ttft_show::escape(&models.join(", ")),
-        );
+        let (url, models) = (redact::url(&endpoint.url), models.join(", "));
+        let told = format!("{}  {url}  dialect {}, model {models}", endpoint.name, endpoint.dialect);
+        out += &ttft_show::wrap("endpoint ", &ttft_show::escape(&told), style.width);
     }
-    let mut rows = vec![row("", COLUMNS.map(str::to_owned))];
-    rows.push(row("warm-up", cells(&estimate.warmup, None)));
-    for stage in &estimate.stages {
-        rows.push(row(&ttft_show::escape(&stage.name), cells(&stage.uses, Some(stage.seconds))));
-    }
-    rows.push(row("all", cells(&estimate.total, Some(estimate.seconds))));
     out.push('\n');
-    out += &table(&rows);
+    out += &table(estimate, style);
     out += "\nranges: answers of one token up to the most asked for; + where the server's speed decides\n";
     if plan.workloads.iter().any(|workload| workload.calibration == Calibration::Measure) {
         out += "a word is taken for a token: how many the server counts is measured when the run begins\n";
     }
     let limits = limits(&plan.budget);
     if !limits.is_empty() {
-        out += &format!("budget{limits}\n");
+        out += &ttft_show::wrap("budget", &limits, style.width);
     }
     out
+}
+
+/// A row for the warm-up, for each stage, and for all.
+fn table(estimate: &Estimate, style: Style) -> String {
+    let mut rows = vec![("warm-up", cells(&estimate.warmup, None))];
+    let stages = estimate.stages.iter();
+    rows.extend(stages.map(|stage| (stage.name.as_str(), cells(&stage.uses, Some(stage.seconds)))));
+    rows.push(("all", cells(&estimate.total, Some(estimate.seconds))));
+    let mut table = Table::default();
+    let names = rows.iter().map(|(name, _)| Cell::new(ttft_show::escape(name)));
+    table.column(("", "stage"), Align::Left, 0, names);
+    for (at, head) in COLUMNS.iter().enumerate() {
+        let column = rows.iter().map(|(_, cells)| Cell::new(cells[at].clone()));
+        table.column(("", head), Align::Right, 0, column);
+    }
+    table.text(style)
 }
 
 fn limits(budget: &Budget) -> String {
@@ -94,12 +101,6 @@ fn limits(budget: &Budget) -> String {
     let cost = budget.max_cost.map(|most| format!("a cost of {}", money(most)));
     let limits: Vec<String> = [tokens, cost].into_iter().flatten().collect();
     if limits.is_empty() { String::new() } else { format!("; it stops before {}", limits.join(" or ")) }
-}
-
-type Row = (String, [String; 5]);
-
-fn row(name: &str, cells: [String; 5]) -> Row {
-    (name.to_owned(), cells)
 }
 
 fn cells(uses: &Use, seconds: Option<Bounds>) -> [String; 5] {
@@ -110,22 +111,6 @@ fn cells(uses: &Use, seconds: Option<Bounds>) -> [String; 5] {
         uses.cost.map_or("–".to_owned(), |cost| amount(cost, money)),
         seconds.map_or(String::new(), |seconds| amount(seconds, |seconds| format!("{seconds:.0} s"))),
     ]
-}
-
-fn table(rows: &[Row]) -> String {
-    let width = |text: &str| text.chars().count();
-    let first = rows.iter().map(|(name, _)| width(name)).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..COLUMNS.len())
-        .map(|at| rows.iter().map(|(_, cells)| width(&cells[at])).max().unwrap_or_default())
-        .collect();
-    let line = |(name, cells): &Row| {
-        let mut line = format!("{name:<first$}");
-        for (cell, width) in cells.iter().zip(&widths) {
-            line += &format!("  {cell:>width$}");
-        }
-        line.trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
 }
 
 fn amount(bounds: Bounds, show: impl Fn(f64) -> String) -> String {
