@@ -11,7 +11,7 @@ use ttft_plan::file::{Draft, Overlay, Part};
 
 pub(crate) use args::Args;
 
-use self::args::Span2;
+use self::args::LevelRange;
 use self::seeker::Seeker;
 use super::run::play::{Played, play};
 use super::run::recorder::Ending;
@@ -25,7 +25,7 @@ use crate::{output, usage};
 const FIND: &str = "find.json";
 
 /// Users that are searched unless the command line says otherwise.
-const USERS: Span2 = Span2 { low: 1.0, high: 256.0 };
+const USERS: LevelRange = LevelRange { low: 1.0, high: 256.0 };
 
 /// Searches, from arguments to the answer.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
@@ -41,14 +41,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let plan = plan(args)?;
     let mut seeker = Seeker::new(search, &plan, bounds.axis, args);
     let played = play(plan, args.out.as_deref(), &mut seeker)?;
-    finish(args, &played, seeker.answer())
+    finish(args, &played, &seeker.answer())
 }
 
 fn bounds(args: &Args) -> Bounds {
     match (args.concurrency, args.rate) {
-        (_, Some(Span2 { low, high })) => Bounds { axis: Axis::Rate, low, high },
+        (_, Some(LevelRange { low, high })) => Bounds { axis: Axis::Rate, low, high },
         (users, None) => {
-            let Span2 { low, high } = users.unwrap_or(USERS);
+            let LevelRange { low, high } = users.unwrap_or(USERS);
             Bounds { axis: Axis::Concurrency, low, high }
         }
     }
@@ -78,12 +78,12 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-fn finish(args: &Args, played: &Played, answer: Answer) -> anyhow::Result<Exit> {
+fn finish(args: &Args, played: &Played, answer: &Answer) -> anyhow::Result<Exit> {
     let path = &played.path;
     let summary = summarise(path)?;
     let written = ttft_store::write_json(&path.join(ttft_store::names::SUMMARY), &summary)
-        .and_then(|()| ttft_store::write_json(&path.join(FIND), &answer));
-    output::show(args.json, &answer, |style| ttft_show::find_text(&answer, style))?;
+        .and_then(|()| ttft_store::write_json(&path.join(FIND), answer));
+    output::show(args.json, answer, |style| ttft_show::find_text(answer, style))?;
     output::note(&format!(
         "\nkept in {}; `ttft report {}` shows every level",
         path.display(),

@@ -37,10 +37,10 @@ pub(crate) struct Args {
     pub slo: Vec<String>,
     /// Search over users of a closed loop [default: 1..256]
     #[arg(long, short, help_heading = SEARCH, value_name = "LOW..HIGH", value_parser = users, conflicts_with = "rate")]
-    pub concurrency: Option<Span2>,
+    pub concurrency: Option<LevelRange>,
     /// Search over requests a second of an open loop
     #[arg(long, short, help_heading = SEARCH, value_name = "LOW..HIGH", value_parser = rates)]
-    pub rate: Option<Span2>,
+    pub rate: Option<LevelRange>,
     /// Gaps of an open loop: constant, poisson, or gamma:SHAPE
     #[arg(long, help_heading = SEARCH, value_parser = crate::verb::run::args::parse_arrival, default_value = "poisson", requires = "rate")]
     pub arrival: Arrival,
@@ -84,17 +84,17 @@ const SEARCH: &str = "Search";
 
 /// From one level to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Span2 {
+pub(crate) struct LevelRange {
     pub low: f64,
     pub high: f64,
 }
 
-fn users(text: &str) -> Result<Span2, String> {
+fn users(text: &str) -> Result<LevelRange, String> {
     let of = |text: &str| ttft_model::parse_count(text).map(|n| n as f64).map_err(|e| e.to_string());
     between(text, of)
 }
 
-fn rates(text: &str) -> Result<Span2, String> {
+fn rates(text: &str) -> Result<LevelRange, String> {
     let of = |text: &str| match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= 1e7 => Ok(rate),
         _ => Err(format!("`{text}` is no rate; it is requests a second, above 0")),
@@ -102,9 +102,9 @@ fn rates(text: &str) -> Result<Span2, String> {
     between(text, of)
 }
 
-fn between(text: &str, of: impl Fn(&str) -> Result<f64, String>) -> Result<Span2, String> {
+fn between(text: &str, of: impl Fn(&str) -> Result<f64, String>) -> Result<LevelRange, String> {
     let (low, high) = text.split_once("..").ok_or("write it as LOW..HIGH, for instance 1..256".to_owned())?;
-    Ok(Span2 { low: of(low.trim())?, high: of(high.trim())? })
+    Ok(LevelRange { low: of(low.trim())?, high: of(high.trim())? })
 }
 
 fn share(text: &str) -> Result<f64, String> {

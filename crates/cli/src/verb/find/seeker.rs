@@ -74,7 +74,9 @@ impl Seeker {
 
 impl Guide for Seeker {
     fn records(&mut self, records: &[Record]) -> Option<Cut> {
-        records.iter().for_each(|record| self.watch.push(record));
+        for record in records {
+            self.watch.push(record);
+        }
         let level = self.level?;
         if let Some(why) = self.out_of_time() {
             return Some(Cut { rest: Rest::Cancel, why });
