@@ -131,13 +131,8 @@ pub(crate) fn find(
 fn of_contamination(finding: &Finding, stage: Option<&StageSummary>) -> Option<(u8, f64, Finding)> {
     let tier = match finding.cause.filter(|_| finding.level >= Level::Warn)? {
         Cause::Restart => 0,
-        Cause::Client => {
-            if stage.is_some_and(client_rules) {
-                0
-            } else {
-                4
-            }
-        }
+        // A few requests that the client bent are not why TTFT is what it is.
+        Cause::Client if stage.is_some_and(client_rules) => 0,
         Cause::ForeignTraffic => 1,
         Cause::CacheHits => 2,
         Cause::ColdStart => 3,
