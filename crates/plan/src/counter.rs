@@ -5,6 +5,7 @@
 //! for every pair of our words when the file is loaded; with a tokenizer of another kind each prompt is counted, and
 //! mended.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use tokenizers::Tokenizer;
@@ -20,6 +21,9 @@ const SALT: &str = "[0199c0de-7a5b-7e91-8f3d-26c4b7d0a5f1]";
 
 /// What may be one token behind any word, in the order of liking.
 const UNITS: [&str; 8] = [" a", " I", ".", ",", "!", "~", "-", "\n"];
+
+/// Bytes of a file; the largest known ones have some 40 MiB.
+const LARGEST: u64 = 256 << 20;
 
 /// Most rounds of mending a prompt.
 const ROUNDS: u32 = 40;
@@ -48,9 +52,17 @@ struct Cost {
 impl Counter {
     /// Loads a `tokenizer.json` and weighs our words.
     pub fn load(path: &Path) -> Result<Self, DatasetError> {
-        let bytes =
-            std::fs::read(path).map_err(|source| DatasetError::Read { path: path.to_owned(), source })?;
-        Self::of(&bytes).map_err(|why| DatasetError::Tokenizer { path: path.to_owned(), why })
+        let cannot_read = |source| DatasetError::Read { path: path.to_owned(), source };
+        let cannot_use = |why| DatasetError::Tokenizer { path: path.to_owned(), why };
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(cannot_read)?;
+        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
+        if bytes.len() as u64 > LARGEST {
+            return Err(cannot_use(format!("it is larger than {} MiB", LARGEST >> 20)));
+        }
+        // The library takes the parts of a file at their word, and panics where they do not fit.
+        let counter = std::panic::catch_unwind(|| Self::of(&bytes));
+        counter.unwrap_or_else(|_| Err("its parts do not fit together".to_owned())).map_err(cannot_use)
     }
 
     fn of(bytes: &[u8]) -> Result<Self, String> {
@@ -181,6 +193,11 @@ mod tests {
         for bytes in [&b"{}"[..], b"", b"{\"model\": 1}", b"[1]"] {
             assert!(Counter::of(bytes).is_err());
         }
+        let mut misfit = tempfile::NamedTempFile::new().unwrap();
+        let text = r#"{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a","a a","a a"]}}"#;
+        std::io::Write::write_all(&mut misfit, text.as_bytes()).unwrap();
+        let error = Counter::load(misfit.path()).unwrap_err();
+        assert!(error.to_string().contains("cannot be used as a tokenizer.json"), "{error}");
         let error = Counter::load(Path::new("nowhere.json")).unwrap_err();
         assert!(error.to_string().contains("cannot read nowhere.json"), "{error}");
     }

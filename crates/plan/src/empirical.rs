@@ -21,6 +21,9 @@ const WEIGHT: [&str; 4] = ["weight", "count", "frequency", "n"];
 /// Most bytes of a list; data sets and traces are not held.
 const LARGEST: u64 = 64 << 20;
 
+/// The most that a line may weigh: sums of all lines stay finite.
+const HEAVIEST: f64 = 1e15;
+
 /// A length, or a range of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Bin {
@@ -89,7 +92,7 @@ impl Empirical {
             let weight = match columns.weight.and_then(|column| cells.get(column)) {
                 None => 1.0,
                 Some(text) => match text.parse::<f64>() {
-                    Ok(weight) if weight >= 0.0 && weight.is_finite() => weight,
+                    Ok(weight) if (0.0..=HEAVIEST).contains(&weight) => weight,
                     _ => return Err(bad(format!("`{text}` is no weight"))),
                 },
             };
@@ -244,6 +247,7 @@ mod tests {
             ("100\nmany\n", "line 2: `many` is no number of tokens"),
             ("200-100\n", "holds no"),
             ("length,weight\n5,-1", "line 2: `-1` is no weight"),
+            ("length,weight\n5,1e308\n6,1e308", "line 2: `1e308` is no weight"),
             ("length,weight\n5,0", "holds no lengths"),
         ] {
             let error = load(text).unwrap_err().to_string();

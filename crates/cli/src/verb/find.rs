@@ -84,11 +84,9 @@ fn finish(args: &Args, played: &Played, answer: &Answer) -> anyhow::Result<Exit>
     let written = ttft_store::write_json(&path.join(ttft_store::names::SUMMARY), &summary)
         .and_then(|()| ttft_store::write_json(&path.join(FIND), answer));
     output::show(args.json, answer, |style| ttft_show::find_text(answer, style))?;
-    output::note(&format!(
-        "\nkept in {}; `ttft report {}` shows every level",
-        path.display(),
-        path.display()
-    ));
+    let shown = path.display().to_string();
+    let shown = ttft_show::escape(&shown);
+    output::note(&format!("\nkept in {shown}; `ttft report {shown}` shows every level"));
     written.context("the results are kept, but the answer could not be written")?;
     let ok: u64 = summary.stages.iter().map(|stage| stage.requests.ok).sum();
     Ok(match (answer.outcome, answer.met) {

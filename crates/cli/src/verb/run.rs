@@ -46,7 +46,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 fn finish(args: &Args, path: &Path, summary: &Summary, ending: Ending) -> anyhow::Result<Exit> {
     let written = ttft_store::write_json(&path.join(ttft_store::names::SUMMARY), summary);
     output::show(args.json, summary, |style| ttft_show::summary_text(summary, style))?;
-    output::note(&format!("\nkept in {}; `ttft report {}` shows this again", path.display(), path.display()));
+    let shown = path.display().to_string();
+    let shown = ttft_show::escape(&shown);
+    output::note(&format!("\nkept in {shown}; `ttft report {shown}` shows this again"));
     written.context("the results are kept, but the summary could not be written")?;
     let unclean = args.require_clean && !is_clean(summary);
     let ok: u64 = summary.stages.iter().map(|stage| stage.requests.ok).sum();

@@ -6,6 +6,9 @@ use super::error::{FileError, likely};
 use super::node::{Node, Origin, Table, Value, parse_value};
 use super::{Draft, Entry, stages};
 
+/// Steps of a path: far more than a plan has.
+const MOST_STEPS: usize = 32;
+
 impl Draft {
     /// Sets what `PATH=VALUE` says. Steps of the path are keys of tables, and numbers (from 0) or names of entries of
     /// lists; `*` is every entry. The value is TOML, or else a text.
@@ -19,6 +22,9 @@ impl Draft {
         let steps: Vec<&str> = path.split('.').map(|step| step.trim().trim_matches('"')).collect();
         if steps.iter().any(|step| step.is_empty()) {
             return Err(bad("a step of the path is empty".to_owned()));
+        }
+        if steps.len() > MOST_STEPS {
+            return Err(bad("no plan is as deep".to_owned()));
         }
         let origin = Origin::Flag(format!("--set {}", path.trim()).into());
         self.set_at(&steps, &parse_value(value.trim(), &origin)).map_err(bad)

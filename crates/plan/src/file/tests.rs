@@ -398,6 +398,8 @@ fn a_key_in_the_wrong_place_is_not_shown() {
         let error = read(text).unwrap_err().to_string();
         assert!(!error.contains("sk-secret"), "{error}");
     }
+    let error = Draft::new().set(&format!("{}b=1", "a.".repeat(100_000))).unwrap_err().to_string();
+    assert!(error.contains("no plan is as deep"), "{}", error.len());
     let error = Draft::new().set("sk-secret").unwrap_err().to_string();
     assert!(error.contains("PATH=VALUE"), "{error}");
 }

@@ -5,6 +5,7 @@
 
 mod command;
 mod json;
+mod line;
 mod name;
 mod secrets;
 mod url;
@@ -15,6 +16,7 @@ use ttft_model::{ApiKey, Plan, Run};
 
 pub use command::command_line;
 pub use json::body_json;
+pub use line::line;
 pub use name::is_variable;
 pub use secrets::Secrets;
 pub use url::url;

@@ -117,7 +117,7 @@ fn announce(plan: &Plan, asks: &[Ask], folder: &Path) {
             announce_trace(trace, workload.cache);
         }
     }
-    output::note(&format!("results go to {}", folder.display()));
+    output::note(&format!("results go to {}", ttft_show::escape(&folder.display().to_string())));
 }
 
 /// What a replay is about to do: a wrong unit of time would show here.

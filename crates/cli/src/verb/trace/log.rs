@@ -119,7 +119,8 @@ impl Reader {
         let known = |text: &str| {
             self.id.find_iter(text).filter_map(|found| sixteen(found.as_str())).find(|id| is_known(id))
         };
-        let line = |told: Option<Told>, fields| Line { number, text: text.to_owned(), told, fields };
+        let clean = |text: &str| ttft_store::redact::line(text).into_owned();
+        let line = |told: Option<Told>, fields| Line { number, text: clean(text), told, fields };
         if self.given.is_empty() {
             let id = known(text)?;
             let told = self
@@ -133,8 +134,7 @@ impl Reader {
             let id = known(parts.name("id")?.as_str())?;
             let told = parts.name("time").and_then(|time| told(time.as_str(), self.year));
             let names = pattern.capture_names().flatten().filter(|name| !["id", "time"].contains(name));
-            let fields =
-                names.filter_map(|name| Some((name.to_owned(), parts.name(name)?.as_str().to_owned())));
+            let fields = names.filter_map(|name| Some((name.to_owned(), clean(parts.name(name)?.as_str()))));
             Some(Found { id, line: line(told, fields.collect()) })
         })
     }
