@@ -38,7 +38,7 @@ pub enum StoreError {
         source: serde_json::Error,
     },
     /// A JSON file of a run could not be read.
-    #[error("{} is not a run's json", path.display())]
+    #[error("{} is no run that this version of ttft can read", path.display())]
     Json {
         /// The file.
         path: PathBuf,
