@@ -127,7 +127,7 @@ fn runs_that_are_none() {
     refused(&home, "report nope", &[], &["nope is no run folder", "run.json"]);
     refused(&home, "report empty", &[], &["empty is no run folder"]);
     home.write("empty/run.json", "{}");
-    refused(&home, "report empty", &[], &["empty/run.json is not a run's json"]);
+    refused(&home, "report empty", &[], &["empty/run.json is no run that this version of ttft can read"]);
     home.write("empty/run.json", "{\"schema\":\"ttft.run/99\"}");
     refused(&home, "report empty", &[], &["schema `ttft.run/99`", "use a newer ttft"]);
 }
