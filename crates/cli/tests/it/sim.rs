@@ -26,16 +26,12 @@ impl Sim {
 
     /// At that port.
     pub(crate) fn serve_at(home: &Home, port: &str, line: &str) -> Self {
-        Self::wait(home.command().args(["sim", "--port", port]).args(line.split_whitespace()))
+        Self::by(home.command(), port, line)
     }
 
-    /// Behind shell words.
-    pub(crate) fn serve_after(home: &Home, shell: &str, line: &str) -> Self {
-        Self::wait(home.command_after(shell).args(["sim", "--port", "0"]).args(line.split_whitespace()))
-    }
-
-    fn wait(command: &mut Command) -> Self {
-        let mut child = command.spawn().unwrap();
+    /// By that command, which runs the binary in some way.
+    pub(crate) fn by(mut command: Command, port: &str, line: &str) -> Self {
+        let mut child = command.args(["sim", "--port", port]).args(line.split_whitespace()).spawn().unwrap();
         let mut err = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         err.read_line(&mut said).unwrap();

@@ -1,9 +1,18 @@
-//! One fault at a time, and what the diagnosis names first.
+//! One fault at a time, and what the diagnosis names first. A program of its own: other tests would disturb the client.
 //!
 //! With `TTFT_SEEDS=20` in the environment each scenario runs with so many seeds, and how many were right is printed and
 //! held against 19 of 20: that is what `tests/real/diagnosis` does, which also makes the slow network for one of them.
 
 #![allow(clippy::print_stderr, reason = "the figures are the point of running all seeds")]
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected fails")]
+
+mod holding_proxy;
+#[path = "../it/home.rs"]
+#[allow(dead_code, reason = "the other tests use all of it")]
+mod home;
+#[path = "../it/sim.rs"]
+#[allow(dead_code, reason = "the other tests use all of it")]
+mod sim;
 
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -46,12 +55,17 @@ fn profile(home: &Home, changes: &[(&str, &str)]) -> String {
     "--profile engine.toml".to_owned()
 }
 
-/// What was named first; `none` if nothing was.
-fn first_cause(done: Done) -> String {
+/// What was named, from the first on.
+fn causes(done: Done) -> Vec<String> {
     let summary = done.expect(0).json();
-    let first = &summary["diagnosis"][0];
-    assert!(first.is_null() || first["confidence"].is_string(), "{first}");
-    first["cause"].as_str().unwrap_or("none").to_owned()
+    let found = summary["diagnosis"].as_array().unwrap();
+    assert!(found.iter().all(|finding| finding["confidence"].is_string()), "{found:?}");
+    found.iter().map(|finding| finding["cause"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What was named first; `none` if nothing was.
+fn first(causes: &[String]) -> String {
+    causes.first().map_or("none", String::as_str).to_owned()
 }
 
 fn run(home: &Home, url: &str, line: &str, seed: u64) -> Child {
@@ -62,24 +76,26 @@ fn run(home: &Home, url: &str, line: &str, seed: u64) -> Child {
 /// Scenarios use the whole machine: one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Runs a scenario as often as asked, each time with a seed and a home of its own. Nineteen of twenty must be right; of
-/// a test's single run, which others disturb, one of three.
+/// Runs a scenario as often as asked, each time with a seed and a home of its own. Nineteen of twenty must be right. Where
+/// nobody asked, one of three; and since whoever else uses the machine then may truly starve the client, that does not
+/// count as a cause beside the expected one.
 #[track_caller]
 fn expect(cause: &str, scenario: impl Fn(&Home, u64) -> Done) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let named = |seed| first_cause(scenario(&Home::new(), seed));
+    let named = |seed| causes(scenario(&Home::new(), seed));
     let Some(seeds) = std::env::var("TTFT_SEEDS").ok().map(|n| n.parse::<u64>().unwrap()) else {
         let mut others = Vec::new();
         let right = (1..=3).any(|seed| {
-            let name = named(seed);
-            let right = name == cause;
-            others.push(name);
-            right
+            let named = named(seed);
+            let counted: Vec<String> =
+                named.iter().filter(|name| *name != "client" || cause == "client").cloned().collect();
+            others.push(named);
+            if cause == "client" { counted.contains(&cause.to_owned()) } else { first(&counted) == cause }
         });
         assert!(right, "{cause}, but {others:?}");
         return;
     };
-    let named: Vec<String> = (1..=seeds).map(named).collect();
+    let named: Vec<String> = (1..=seeds).map(|seed| first(&named(seed))).collect();
     let right = named.iter().filter(|name| *name == cause).count();
     let others: Vec<&String> = named.iter().filter(|name| *name != cause).collect();
     eprintln!("{cause:<16} {right} of {seeds}  {others:?}");
@@ -202,7 +218,7 @@ fn a_starved_client() {
             })
             .collect();
         let line = format!("run {} {} --seed {seed} --json --out out", sim.url, SWEEP.replace("1,8", "1,4"));
-        let mut command = home.command_after("renice -n 19 $$ >/dev/null; taskset -cp 0 $$ >/dev/null");
+        let mut command = home.command_after("renice -n 10 $$ >/dev/null; taskset -cp 0 $$ >/dev/null");
         let done = finish(command.args(line.split_whitespace()).spawn().unwrap());
         drop(busy);
         done
@@ -229,7 +245,7 @@ fn a_slow_network() {
     expect("network", |home, seed| {
         let inside = format!("exec ip netns exec {namespace} \"$0\" \"$@\"");
         let flags = format!("{} --seed {seed} --host {host}", profile(home, &[]));
-        let sim = Sim::serve_after(home, &inside, &flags);
+        let sim = Sim::by(home.command_after(&inside), "0", &flags);
         let url = sim.url.replace(&host, &at);
         let line = format!("run {url} {} --seed {seed} --json --out out", SWEEP.replace("1,8", "1,4"));
         finish(home.command_after(&inside).args(line.split_whitespace()).spawn().unwrap())
