@@ -23,8 +23,10 @@ use crate::usage;
 pub(crate) struct EndpointArgs {
     /// Base URL (http://host:8000, …/v1, https://gateway/api) or full path; without one, the built-in simulated
     /// engine is tested
+    #[arg(help_heading = None::<&'static str>)]
     pub url: Option<String>,
-    /// Model to ask for [default: the first that the server lists]; for a run a list, with stages of each
+    /// Model to ask for [default: the first that the server lists]; `run` takes a list, with
+    /// stages of each
     #[arg(long, short, value_name = "NAME,…", value_delimiter = ',')]
     pub model: Vec<String>,
     /// Stream dialect: a name, or a TOML file [default: told from the URL, else openai-chat]

@@ -1,13 +1,18 @@
 //! How a run is getting on: one line that is redrawn on a terminal, a plain line now and then elsewhere.
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::Ordering;
 
 use ttft_drive::Progress;
+use ttft_judge::metrics;
 use ttft_kernel::mono_now;
-use ttft_model::{Nanos, Stop};
+use ttft_model::{Nanos, Record, Stop};
 
 use crate::output;
+
+/// The median TTFT is that of so many requests that ended last.
+const LAST: usize = 100;
 
 /// Shows the progress of one stage after another.
 pub(crate) struct Line {
@@ -22,6 +27,8 @@ pub(crate) struct Line {
     after: Option<Nanos>,
     /// Nothing is sent until then.
     rests_until: Option<Nanos>,
+    /// TTFT in milliseconds of the requests that ended last.
+    ttft: VecDeque<f64>,
     drawn: bool,
 }
 
@@ -39,6 +46,7 @@ impl Line {
             stop: Stop::default(),
             after: None,
             rests_until: None,
+            ttft: VecDeque::with_capacity(LAST),
             drawn: false,
         }
     }
@@ -50,6 +58,7 @@ impl Line {
         self.last = self.start;
         self.title = title;
         (self.stop, self.after, self.rests_until) = (Stop::default(), None, None);
+        self.ttft.clear();
         if !self.terminal {
             output::note(&self.title);
         }
@@ -64,6 +73,14 @@ impl Line {
     pub(crate) fn settle(&mut self, title: String, until: Nanos) {
         self.begin(title);
         self.rests_until = Some(until);
+    }
+
+    /// Requests that have ended.
+    pub(crate) fn saw(&mut self, records: &[Record]) {
+        for ttft in records.iter().filter(|r| r.failure().is_none()).filter_map(metrics::ttft) {
+            self.ttft.truncate(LAST - 1);
+            self.ttft.push_front(ttft);
+        }
     }
 
     /// Draws if it is time to.
@@ -95,12 +112,26 @@ impl Line {
         let of_time = self.stop.duration.map(|span| format!(" of {}", seconds(span.0))).unwrap_or_default();
         let of_count = self.stop.requests.map(|n| format!(" of {n}")).unwrap_or_default();
         let left = self.left(elapsed, ok + failed);
-        let left = left.map(|left| format!(", about {} left", seconds(left))).unwrap_or_default();
-        format!(
-            "{}  {}{of_time}  {ok}{of_count} ok{failed_text}, {under_way} under way, {rate:.0} tok/s{left}",
-            self.title,
-            seconds(elapsed),
-        )
+        // A line that is too long for the terminal could not be redrawn: the last of these go first.
+        let mut said = vec![
+            format!("{}  {}{of_time}  {ok}{of_count} ok{failed_text}", self.title, seconds(elapsed)),
+            format!("{under_way} under way"),
+        ];
+        said.extend(self.median().map(|ms| format!("TTFT {}", ttft_show::time(Some(ms)))));
+        said.extend(left.map(|left| format!("about {} left", seconds(left))));
+        said.push(format!("{rate:.0} tok/s"));
+        let width = if self.terminal { output::style(&io::stderr()).width } else { usize::MAX };
+        while said.len() > 1 && said.join(", ").chars().count() >= width {
+            said.pop();
+        }
+        said.join(", ").chars().take(width.saturating_sub(1)).collect()
+    }
+
+    /// The median TTFT of the requests that ended last.
+    fn median(&self) -> Option<f64> {
+        let mut sorted: Vec<f64> = self.ttft.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied()
     }
 
     /// How long the whole run will take from now on, as far as that is known and worth a word.

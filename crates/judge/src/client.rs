@@ -5,7 +5,7 @@ use ttft_model::{Doubt, ErrorClass, Load, Nanos, Record, StageWindow};
 
 use crate::samples::Samples;
 use crate::say::ms;
-use crate::{Distribution, Stream, metrics};
+use crate::{Distribution, Stream, interval, metrics};
 
 /// How far the client can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -172,11 +172,12 @@ fn prompt_reads(client: &Client, stage: &Context) -> Option<f64> {
 fn first_tokens_coalesced(client: &Client, stage: &Context) -> Opinion {
     let streams = stage.stream;
     let n = streams.first_token_coalesced.saturating_sub(streams.all_in_one_read);
-    let share = n as f64 / streams.requests.max(1) as f64;
+    let of = streams.requests;
+    let share = n as f64 / of.max(1) as f64;
     if share <= 0.001 {
         return None;
     }
-    let what = format!("{} shared a read with later output", of_first_tokens(share));
+    let what = format!("{n} of {of} ({:.1} %) first tokens shared a read with later output", share * 100.0);
     if let Some(lag) = prompt_reads(client, stage) {
         let why = match stage.itl_p50 {
             Some(itl) if itl < 0.5 => format!(
@@ -190,7 +191,9 @@ fn first_tokens_coalesced(client: &Client, stage: &Context) -> Opinion {
         };
         return Some((Verdict::Suspect, format!("{what}; {why}")));
     }
-    let verdict = if share > 0.01 { Verdict::Invalid } else { Verdict::Suspect };
+    // One of a few is no sign of a client that cannot keep up.
+    let many = interval::wilson(n, of).is_some_and(|[low, _]| low > 0.01);
+    let verdict = if many { Verdict::Invalid } else { Verdict::Suspect };
     Some((
         verdict,
         format!(

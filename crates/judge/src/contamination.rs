@@ -42,7 +42,8 @@ fn client(stage: &StageSummary) -> Option<Finding> {
     if stage.client.verdict != Verdict::Invalid {
         return None;
     }
-    let what = format!("{}: the client was the limit: its own delay is inside the figures", stage.name);
+    let what =
+        format!("{}: the client could not keep up: its own delay may be inside the figures", stage.name);
     Some(
         Finding::new(Level::Bad, what)
             .blames(Cause::Client, Confidence::High)

@@ -203,7 +203,11 @@ fn enough<'a, 'b>(levels: &[&'a Level<'b>], least: u64) -> Result<Vec<&'a Level<
     let few = if levels.len() < LEAST_LEVELS {
         format!("{} usable {}", levels.len(), if levels.len() == 1 { "level" } else { "levels" })
     } else {
-        format!("{} of {} levels with the {least} requests that it takes", usable.len(), levels.len())
+        return Err(format!(
+            "cannot tell: {} of {} levels have the {least} requests that it takes, {LEAST_LEVELS} must",
+            usable.len(),
+            levels.len()
+        ));
     };
     Err(format!("cannot tell from {few}; {LEAST_LEVELS} are needed"))
 }

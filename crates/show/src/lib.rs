@@ -28,6 +28,7 @@ mod waterfall;
 pub use escape::{escape, is_hostile};
 pub use find::find_text;
 pub use findings::findings_text;
+pub use number::time;
 pub use rosetta::rosetta_text;
 pub use style::{Style, wrap};
 pub use summary::summary_text;

@@ -38,7 +38,7 @@ impl Unit {
 }
 
 /// Milliseconds with the unit that suits them; a dash for unknown.
-pub(crate) fn time(ms: Option<f64>) -> String {
+pub fn time(ms: Option<f64>) -> String {
     let unit = Unit::of(ms);
     ms.map_or_else(|| "–".to_owned(), |ms| format!("{} {}", unit.show(ms), unit.sign()))
 }
@@ -48,6 +48,7 @@ pub(crate) fn figures(value: f64) -> String {
     match value.abs() {
         v if v.is_infinite() => "∞".to_owned(),
         0.0 => "0".to_owned(),
+        v if v < 0.005 => "0.00".to_owned(),
         v if v < 9.995 => format!("{value:.2}"),
         v if v < 99.95 => format!("{value:.1}"),
         v => {
@@ -94,6 +95,7 @@ mod tests {
         for (value, text) in [
             (0.0, "0"),
             (0.034, "0.03"),
+            (-0.004, "0.00"),
             (9.994, "9.99"),
             (9.996, "10.0"),
             (99.96, "100"),

@@ -35,7 +35,9 @@ pub(crate) fn text(stages: &[StageSummary], style: Style) -> String {
     out.push('\n');
     out.push_str(&parts(&stages, style));
     if let Some(holds) = stages.first().map(|s| s.decomposition.rest.rests_on.as_str()) {
-        let text = wrap("", &format!("– unknown · rest: {}", escape(holds)), style.width);
+        let is_bucket = stages.iter().any(|s| s.reconcile.p50.server_between_ms.is_some());
+        let bucket = if is_bucket { " · a–b: the bucket of the server's histogram" } else { "" };
+        let text = wrap("", &format!("– unknown{bucket} · rest: {}", escape(holds)), style.width);
         out.push_str(&style.paint(Ink::Faint, text.trim_end()));
         out.push('\n');
     }
@@ -51,13 +53,13 @@ fn time(unit: Unit, ms: Option<f64>) -> Cell {
     ms.map_or_else(|| Cell::new("–").ink(Ink::Faint), |ms| Cell::new(unit.show(ms)))
 }
 
-/// The server's side of a pair: a value, a bound, or a bucket.
+/// The server's side of a pair: the bucket where it is a histogram's, for within it nothing is known; else a bound or a
+/// value.
 fn server(unit: Unit, pair: &Pair) -> Cell {
-    match (pair.server_ms, pair.server_at_least_ms, pair.server_between_ms) {
-        (Some(ms), _, _) => time(unit, Some(ms)),
+    match (pair.server_between_ms, pair.server_at_least_ms, pair.server_ms) {
+        (Some([low, high]), _, _) => Cell::new(format!("{}–{}", unit.show(low), unit.show(high))),
         (None, Some(bound), _) => Cell::new(format!("≥{}", unit.show(bound))),
-        (None, None, Some([low, high])) => Cell::new(format!("{}–{}", unit.show(low), unit.show(high))),
-        (None, None, None) => time(unit, None),
+        (None, None, ms) => time(unit, ms),
     }
 }
 

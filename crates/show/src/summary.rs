@@ -60,7 +60,7 @@ fn head(summary: &Summary, style: Style) -> String {
     facts.extend(run.engine.as_ref().map(|engine| format!("engine {}", escape(engine))));
     facts.extend(run.server.as_ref().map(|server| format!("server {}", escape(server))));
     let mut when = vec![escape(&run.started).into_owned()];
-    when.extend(run.duration_s.map(|s| time(Some(s * 1e3))));
+    when.extend(run.duration_s.map(|s| format!("{} s", figures(s))));
     if !run.clock_note.is_empty() {
         when.push(format!("clock: {}", escape(&run.clock_note)));
     }
@@ -227,7 +227,7 @@ fn objective(result: &SloResult, of: u64, style: Style) -> String {
     {
         said.push(format!("{} with failures as ∞", value(bound.0)));
     }
-    said.extend(result.requests_met.map(|met| format!("{} of {} requests", count(met), count(of))));
+    said.extend(result.requests_met.map(|met| format!("kept by {} of {} requests", count(met), count(of))));
     format!("  {} {}  {}\n", style.paint(ink, word), escape(&result.slo), said.join(", "))
 }
 

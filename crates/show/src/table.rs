@@ -78,6 +78,7 @@ impl Table {
             let droppable = self.columns.iter().enumerate().filter(|(_, c)| c.drop > 0);
             let Some((at, _)) = droppable.max_by_key(|(at, c)| (c.drop, *at)) else { break };
             self.columns.remove(at);
+            self.make_room_for_groups();
         }
         let mut out = String::new();
         if self.columns.iter().any(|c| !c.group.is_empty()) {
@@ -118,6 +119,7 @@ impl Table {
 
     /// Widens the first column of each group whose name is longer than its columns.
     fn make_room_for_groups(&mut self) {
+        self.columns.iter_mut().for_each(|column| column.least = 0);
         for (first, end) in self.spans() {
             let width = self.columns[first..end].iter().map(Column::width).sum::<usize>()
                 + BETWEEN * (end - first - 1);
@@ -217,6 +219,16 @@ mod tests {
             "",
         ];
         assert_eq!(table(80), wanted.join("\n"));
+    }
+
+    #[test]
+    fn a_group_that_lost_a_column_keeps_its_room() {
+        let mut table = Table::default();
+        table.column(("long name", "p50"), Align::Right, 0, [Cell::new("1")]);
+        table.column(("long name", "p99"), Align::Right, 2, [Cell::new("1234567")]);
+        table.column(("next", "p50"), Align::Right, 0, [Cell::new("2")]);
+        let wanted = "long name  next\n      p50   p50\n        1     2\n";
+        assert_eq!(table.text(Style { color: false, width: 16 }), wanted);
     }
 
     #[test]

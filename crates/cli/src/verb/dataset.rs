@@ -17,8 +17,8 @@ Examples:
   ttft dataset conversation_trace.jsonl --json
   ttft dataset trace.jsonl --format guidellm      timestamps in seconds, not milliseconds
 
-Reads Mooncake jsonl, Azure csv (2023 and 2024), BurstGPT csv, ShareGPT json, OpenAI messages jsonl, the
-jsonl of AIPerf, GuideLLM and vLLM, and plain text; also packed by gzip. The format is told from the content.
+Reads Mooncake jsonl, Azure csv (2023 and 2024), BurstGPT csv, ShareGPT json, OpenAI messages jsonl, the \
+jsonl of AIPerf, GuideLLM and vLLM, and plain text; also packed by gzip. The format is told from the content. \
 What is wrong with a file is named with its lines.")]
 pub(crate) struct Args {
     /// The file

@@ -19,8 +19,8 @@ Examples:
   ttft decode streams/*.jsonl --json             several files: a set with its own statistics
   curl -isN https://… > answer.http; ttft decode --headers answer.http
 
-Reads timelines (JSON lines of reads with instants), captures, and raw bodies (no instants), with the
-HTTP head before them or without. How the dialect is told: by the path of the request if the recording
+Reads timelines (JSON lines of reads with instants), captures, and raw bodies (no instants), with the \
+HTTP head before them or without. How the dialect is told: by the path of the request if the recording \
 has one, else by what the body looks like.")]
 pub(crate) struct Args {
     /// Recordings

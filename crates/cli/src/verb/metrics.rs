@@ -21,13 +21,13 @@ use crate::{output, usage};
 Examples:
   ttft metrics http://localhost:8000               /metrics is added to a base URL
   ttft metrics http://localhost:8000 http://gpu-node:9400
-  ttft metrics before.prom after.prom              two files are two scrapes: what happened between them
+  ttft metrics before.prom after.prom              two scrapes: what happened between them
   ttft metrics http://localhost:8000 --from before.prom
   ttft metrics http://localhost:8000 --watch       each second, with what is new
   ttft metrics nvidia-smi                          the GPUs of this machine
   ttft metrics page.prom --engine mine.toml --json
 
-Quantiles of histograms are estimates within a bucket, whose bounds stand beside them: ~ in the first one, where
+Quantiles of histograms are estimates within a bucket, whose bounds stand beside them: ~ in the first one, where \
 nothing holds them; ? if everything is there; ≥ if only a lower bound is known.
 
 Exit code 0 if a page was read, 3 if none was.")]

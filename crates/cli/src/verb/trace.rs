@@ -29,10 +29,11 @@ Examples:
   ttft trace RUN --slowest 5                                  which were the slowest?
   ttft trace RUN 019a1b2c                                     the first digits of an id are enough
   ttft trace RUN 019a1b2c --log nginx.log --log vllm.log
-  ttft trace RUN 019a1b2c --log gw.log --pattern 'start=(?<time>\\S+) id=(?<id>\\S+) upstream=(?<upstream_s>\\S+)'
+  ttft trace RUN 019a1b2c --log gw.log \\
+      --pattern 'start=(?<time>\\S+) id=(?<id>\\S+) upstream=(?<upstream_s>\\S+)'
 
-An id is that of the request (sent in x-request-id), of its trace (sent in traceparent), or of the answer. Without
---pattern a line belongs to the request if it holds one of the first two, and its time is the first that looks like
+An id is that of the request (sent in x-request-id), of its trace (sent in traceparent), or of the answer. \
+Without --pattern a line belongs to the request if it holds one of the first two, and its time is the first that looks like \
 one: RFC 3339, nginx and Apache, vLLM, or seconds or milliseconds since 1970.")]
 pub(crate) struct Args {
     /// Run folder

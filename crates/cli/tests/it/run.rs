@@ -113,7 +113,7 @@ fn json_stands_alone_on_standard_output() {
     }
     let text = home.ttft(&format!("run {} {QUICK} --out text", sim.url)).expect(0);
     assert!(text.out.contains("6 of 6 requests ok") && !text.err.contains("6 of 6"), "{text}");
-    assert!(text.err.contains("at most 8 output tokens, prefix cache cold, 2 warm-up requests"), "{text}");
+    assert!(text.err.contains("at most 8 output tokens, prefix cache cold\n2 warm-up requests"), "{text}");
 }
 
 #[test]

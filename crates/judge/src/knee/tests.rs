@@ -159,7 +159,7 @@ fn small_sweeps_cannot_tell() {
     let few = find_in(&knees(12), &mut random);
     assert!(few.tail_knee.is_none() && few.capacity_knee.is_none());
     assert!(
-        few.reason.contains("cannot tell from 0 of 7 levels with the 100 requests that it takes"),
+        few.reason.contains("cannot tell: 0 of 7 levels have the 100 requests that it takes, 3 must"),
         "{}",
         few.reason
     );

@@ -16,11 +16,11 @@ Examples:
   ttft find http://localhost:8000 --slo 'ttft<1s' --slo 'goodput>0.95' --concurrency 1..512
   ttft find http://localhost:8000 --slo 'ttft_p95<2s' --rate 0.5..50 --max-time 20m
 
-The load is doubled until an objective is missed for sure, then the gap is halved. At each level requests are added
-until its side is clear, by tests that may be looked at as often as needed: the chance that any level is judged
+The load is doubled until an objective is missed for sure, then the gap is halved. At each level requests are added \
+until its side is clear, by tests that may be looked at as often as needed: the chance that any level is judged \
 wrongly is at most 5 %. The answer is an interval: the limit is at least the one level and below the other.
 
-Exit codes: 0 found (or the largest level still meets them), 1 missed at the smallest level already, 2 usage,
+Exit codes: 0 found (or the largest level still meets them), 1 missed at the smallest level already, 2 usage, \
 3 could not tell, 130 interrupted.")]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -73,6 +73,10 @@ impl Seeker {
 }
 
 impl Guide for Seeker {
+    fn adds_stages(&self) -> bool {
+        true
+    }
+
     fn records(&mut self, records: &[Record]) -> Option<Cut> {
         for record in records {
             self.watch.push(record);

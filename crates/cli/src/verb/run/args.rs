@@ -18,10 +18,11 @@ Examples:
   ttft run http://localhost:8000 --rate 2,4,8 --duration 60s --slo 'ttft_p95<2s'
   ttft run https://gateway.example/v1 --model big --api-key-env GATEWAY_KEY --prompt-tokens 4k
   ttft run http://localhost:8000 --trace conversation_trace.jsonl --cache as-is --duration 10m
-  ttft run http://localhost:8000 --workload short:prompt-tokens=200 --workload long:prompt-tokens=8k \\
-      --mix short=9,long=1 --rate 4 --duration 2m
+  ttft run http://localhost:8000 --workload short:prompt-tokens=200 \\
+      --workload long:prompt-tokens=8k --mix short=9,long=1 --rate 4 --duration 2m
   ttft run https://gateway.example/v1 --model small,big -c 1,8,32 --repeat 3 --shuffle --settle 5s
-  ttft run https://api.example/v1 -c 4 -n 1000 --precision 5% --price-in 3 --price-out 15 --max-cost 2
+  ttft run https://api.example/v1 -c 4 -n 1000 --precision 5% \\
+      --price-in 3 --price-out 15 --max-cost 2
   ttft run --plan ttft.toml --set stages.0.concurrency=8 --dry-run
   ttft run --plan runs/2026-11-30T16-20-05Z-run/plan.toml
 

@@ -10,6 +10,11 @@ pub(crate) trait Guide {
         None
     }
 
+    /// Whether there may be more stages than are planned.
+    fn adds_stages(&self) -> bool {
+        false
+    }
+
     /// All planned stages are over, the last one with this window (none if there was none to play): what comes next.
     /// Called again after each such stage; nothing ends the run. Its records have all been told before.
     fn next(&mut self, _ended: Option<&StageWindow>) -> Option<Stage> {

@@ -109,13 +109,13 @@ fn announce(plan: &Plan, asks: &[Ask], folder: &Path) {
             1 => String::new(),
             _ => format!("workload {}: ", ttft_show::escape(&workload.name)),
         };
-        output::note(&format!(
-            "{name}at most {} output tokens, prefix cache {cache}, {} warm-up requests",
-            workload.max_tokens, plan.warmup,
-        ));
+        output::note(&format!("{name}at most {} output tokens, prefix cache {cache}", workload.max_tokens));
         if let Some(trace) = ask.maker.trace() {
             announce_trace(trace, workload.cache);
         }
+    }
+    if plan.warmup > 0 {
+        output::note(&format!("{} warm-up requests first, not counted", plan.warmup));
     }
     output::note(&format!("results go to {}", ttft_show::escape(&folder.display().to_string())));
 }

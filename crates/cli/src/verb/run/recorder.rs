@@ -141,6 +141,7 @@ impl Recorder<'_> {
         match message {
             Message::Records(records) => {
                 self.warm_up.push(&records);
+                self.line.saw(&records);
                 self.ask(&records);
                 let appended = self.folder.append(&records)?;
                 self.heed(&appended);
@@ -244,7 +245,7 @@ impl Recorder<'_> {
             self.run.plan.stages.push(what);
         }
         let stages = &self.run.plan.stages;
-        let left = if self.director.is_none() { work_of(&self.run.plan, number) } else { None };
+        let left = if self.guide.adds_stages() { None } else { work_of(&self.run.plan, number) };
         self.line.begin(format!("stage {number}/{}: {}", stages.len(), title(&stages[number - 1])));
         self.line.expect(stages[number - 1].stop, left);
         self.current = Some(stage);
