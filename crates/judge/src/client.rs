@@ -232,13 +232,22 @@ fn stamps(client: &Client, stage: &Context) -> Opinion {
     ))
 }
 
+/// A worker that used less of its core was not late by its own work.
+const IDLE_PERCENT: f64 = 50.0;
+
 fn read_lag(client: &Client, stage: &Context) -> Opinion {
     let p99 = client.read_lag_ms.p99?;
     if client.kernel_stamped_share? < 0.5 || p99 <= at_least(1.0, 0.01, stage) {
         return None;
     }
+    let what = match client.cpu_percent {
+        Some(cpu) if cpu < IDLE_PERCENT => {
+            format!("the client was held up by others (its busiest worker used {cpu:.0} % of a core)")
+        }
+        _ => "the client is overloaded".to_owned(),
+    };
     let text = format!(
-        "the client is overloaded: it read first tokens {} late (p99); kernel stamps keep this out of the figures; \
+        "{what}: it read first tokens {} late (p99); kernel stamps keep this out of the figures; \
          a core of its own or --realtime would help",
         ms(p99)
     );

@@ -53,7 +53,9 @@ pub fn wrap(first: &str, text: &str, width: usize) -> String {
     let indent = first.chars().count();
     let mut out = first.to_owned();
     let mut column = indent;
-    for (i, word) in text.split_whitespace().enumerate() {
+    // A number is not parted from its per cent sign.
+    let glued = text.replace(" %", "\u{1}%");
+    for (i, word) in glued.split_whitespace().enumerate() {
         let length = word.chars().count();
         if i > 0 && column + 1 + length > width {
             out.push('\n');
@@ -63,7 +65,7 @@ pub fn wrap(first: &str, text: &str, width: usize) -> String {
             out.push(' ');
             column += 1;
         }
-        out.push_str(word);
+        out.push_str(&word.replace('\u{1}', " "));
         column += length;
     }
     out.push('\n');

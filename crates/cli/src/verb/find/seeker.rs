@@ -140,7 +140,13 @@ fn line(level: &LevelReport, axis: Axis) -> String {
         ),
         _ => format!(": {} over {} requests", of.slo, of.n),
     });
-    let unit = if axis == Axis::Concurrency { "users" } else { "requests/s" };
+    let unit = if axis == Axis::Concurrency && level.level == 1.0 {
+        "user"
+    } else if axis == Axis::Concurrency {
+        "users"
+    } else {
+        "requests/s"
+    };
     ttft_show::escape(&format!("  {} {unit}: {says}{of}", level.level)).into_owned()
 }
 

@@ -28,9 +28,9 @@ fn one(out: &mut String, name: &str, reading: &Reading, style: Style) {
     let format = if reading.is_prometheus() { "" } else { ", not Prometheus text" };
     say(out, format_args!("page     {}{format}, {} series\n", reading.format.name(), reading.series));
 
-    distributions(out, "since its start", &reading.values);
+    distributions(out, "since its start", &reading.values, style.width);
     if let Some(window) = &reading.window {
-        distributions(out, &title(window), &window.values);
+        distributions(out, &title(window), &window.values, style.width);
     }
     numbers(out, reading);
     if !reading.hosts.is_empty() || reading.devices.is_some() {
@@ -60,8 +60,11 @@ fn say(out: &mut String, words: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(words);
 }
 
+/// Quantiles that are left out of a table that is too wide, one after another; JSON has all.
+const LEFT_OUT: [&str; 3] = ["p90", "p99", "p95"];
+
 /// The table of times, the count and the mean first: they are exact.
-fn distributions(out: &mut String, title: &str, values: &Values) {
+fn distributions(out: &mut String, title: &str, values: &Values, room: usize) {
     let listed: Vec<(&str, &Distribution)> =
         names().filter_map(|(name, _)| Some((name, values.get(name)?.distribution()?))).collect();
     if listed.is_empty() {
@@ -85,6 +88,13 @@ fn distributions(out: &mut String, title: &str, values: &Values) {
         let mut row = vec![name.to_owned(), unit.sign.to_owned(), grouped(distribution.count), mean];
         row.extend(distribution.quantiles.iter().map(|quantile| unit.quantile(*quantile)));
         rows.push(row);
+    }
+    let is_wide =
+        |rows: &[Vec<String>]| aligned(rows, &[0, 1]).lines().any(|line| line.chars().count() > room);
+    for head in LEFT_OUT {
+        if let (true, Some(at)) = (is_wide(&rows), rows[0].iter().position(|name| name == head)) {
+            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
     }
     out.push('\n');
     out.push_str(&aligned(&rows, &[0, 1]));

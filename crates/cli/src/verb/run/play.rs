@@ -115,7 +115,11 @@ fn announce(plan: &Plan, asks: &[Ask], folder: &Path) {
         }
     }
     if plan.warmup > 0 {
-        output::note(&format!("{} warm-up requests first, not counted", plan.warmup));
+        output::note(&format!(
+            "{} warm-up {} first, not counted",
+            plan.warmup,
+            if plan.warmup == 1 { "request" } else { "requests" }
+        ));
     }
     output::note(&format!("results go to {}", ttft_show::escape(&folder.display().to_string())));
 }

@@ -148,7 +148,9 @@ impl Recorder<'_> {
             }
             Message::Uncounted(one) => return self.take(Message::Records(vec![one.count()])),
             Message::Stream(single) => self.streams.keep(&single),
-            Message::WarmUp { requests } => self.line.begin(format!("warm-up, {requests} requests")),
+            Message::WarmUp { requests } => self
+                .line
+                .begin(format!("warm-up, {requests} {}", if requests == 1 { "request" } else { "requests" })),
             Message::Settling { next, until } => {
                 let (next, all) = (next as usize + 1, self.run.plan.stages.len().max(next as usize + 1));
                 self.line.settle(format!("settling before stage {next}/{all}"), until);
