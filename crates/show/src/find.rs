@@ -4,7 +4,7 @@ use ttft_judge::Axis;
 use ttft_judge::find::{Answer, LevelReport, ObjectiveReport, Outcome, Says};
 
 use crate::escape;
-use crate::number::{count, figures, percent};
+use crate::number::{count, figures, percent, plural};
 use crate::style::{Ink, Style, wrap};
 use crate::table::{Align, Cell, Table};
 
@@ -18,9 +18,10 @@ pub fn find_text(answer: &Answer, style: &Style) -> String {
         .as_deref()
         .map_or_else(String::new, |why| format!("; it ended early: {}", escape(why)));
     let cost = format!(
-        "{} requests at {} levels; the chance that any of these is judged wrongly is at most {}{why}",
+        "{} requests at {} {}; the chance that any of these is judged wrongly is at most {}{why}",
         count(answer.requests),
         answer.levels.len(),
+        plural(answer.levels.len() as u64, "level", "levels"),
         percent(answer.error),
     );
     out.push_str(&wrap("", &cost, style.width));
@@ -55,7 +56,10 @@ fn headline(answer: &Answer) -> (String, Ink) {
             ),
             Ink::Doubtful,
         ),
-        (_, None, None) => (format!("no level from {low} to {high} {unit} is clear"), Ink::Doubtful),
+        (_, None, None) => {
+            let remedy = "allow more requests or time (--requests-per-level, --max-requests, --max-time)";
+            (format!("no level from {low} to {high} {unit} is clear; {remedy}"), Ink::Doubtful)
+        }
     }
 }
 

@@ -63,7 +63,7 @@ fn list(json: bool) -> anyhow::Result<Exit> {
         for dialect in &dialects {
             let (name, framing) = (dialect.name(), dialect.framing().name());
             // Writing to a string cannot fail.
-            let _ = writeln!(out, "{name:<20} {framing:<16} {}", dialect.title());
+            let _ = writeln!(out, "{name:<20}  {framing:<15}  {}", dialect.title());
         }
         out
     })?;

@@ -27,7 +27,8 @@ Examples:
   ttft run --plan runs/2026-11-30T16-20-05Z-run/plan.toml
 
 A stage ends at --requests or --duration, whichever comes first; with neither after 10 s.
-Ctrl-C ends a run in order and keeps everything.")]
+Ctrl-C ends a run in order and keeps everything. While it runs, TTFT is the median of the 100 answers that \
+ended last.")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub endpoint: EndpointArgs,

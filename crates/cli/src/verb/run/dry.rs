@@ -109,7 +109,11 @@ fn cells(uses: &Use, seconds: Option<Bounds>) -> [String; 5] {
         amount(uses.input_tokens, whole),
         amount(uses.output_tokens, whole),
         uses.cost.map_or("–".to_owned(), |cost| amount(cost, money)),
-        seconds.map_or(String::new(), |seconds| amount(seconds, |seconds| format!("{seconds:.0} s"))),
+        seconds.map_or(String::new(), |seconds| match seconds {
+            // Nothing is known but that it takes some time.
+            Bounds { least, most: None } if least == 0.0 => "–".to_owned(),
+            _ => amount(seconds, |seconds| format!("{seconds:.0} s")),
+        }),
     ]
 }
 
