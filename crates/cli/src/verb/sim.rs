@@ -56,6 +56,9 @@ pub(crate) struct Args {
     /// Tell each request's own times in the usage chunk, as vLLM does with --enable-per-request-metrics
     #[arg(long)]
     per_request_metrics: bool,
+    /// Print one JSON object on standard output once it listens: its `url`
+    #[arg(long)]
+    json: bool,
 }
 
 /// Serves until the process is ended.
@@ -81,6 +84,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         per_request_metrics: args.per_request_metrics,
         ..SimOptions::new(profile)
     };
-    Sim::run_here(options, |addr| output::note(&format!("listening on http://{addr}")))?;
+    Sim::run_here(options, |addr| {
+        let url = format!("http://{addr}");
+        output::note(&format!("listening on {url}"));
+        if args.json {
+            // Who started it and reads no more still has a server.
+            let _ = output::print(&format!("{}\n", serde_json::json!({ "url": url })));
+        }
+    })?;
     Ok(Exit::Ok)
 }

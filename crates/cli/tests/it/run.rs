@@ -1,6 +1,7 @@
 //! `ttft run` from its arguments to its folder.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 
 use serde_json::Value;
 
@@ -172,4 +173,17 @@ fn prompts_come_from_files() {
         let input = &home.stage(&format!("{file}.out"))["tokens"]["input"]["per_request"];
         assert!(input["max"].as_f64().unwrap() < 20.0, "{input}");
     }
+}
+
+/// Scripts that start a server on a free port need its address, and not from a sentence.
+#[test]
+fn a_simulated_engine_tells_its_address_as_json() {
+    let home = Home::new();
+    let mut child = home.command().args(["sim", "--port", "0", "--json"]).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let told: Value = serde_json::from_str(&line).unwrap();
+    home.ttft(&format!("check {}", told["url"].as_str().unwrap())).expect(0);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
