@@ -140,12 +140,10 @@ fn line(level: &LevelReport, axis: Axis) -> String {
         ),
         _ => format!(": {} over {} requests", of.slo, of.n),
     });
-    let unit = if axis == Axis::Concurrency && level.level == 1.0 {
-        "user"
-    } else if axis == Axis::Concurrency {
-        "users"
-    } else {
-        "requests/s"
+    let unit = match axis {
+        Axis::Concurrency if level.level < 2.0 => "user",
+        Axis::Concurrency => "users",
+        Axis::Rate => "requests/s",
     };
     ttft_show::escape(&format!("  {} {unit}: {says}{of}", level.level)).into_owned()
 }

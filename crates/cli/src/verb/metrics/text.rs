@@ -93,7 +93,9 @@ fn distributions(out: &mut String, title: &str, values: &Values, room: usize) {
         |rows: &[Vec<String>]| aligned(rows, &[0, 1]).lines().any(|line| line.chars().count() > room);
     for head in LEFT_OUT {
         if let (true, Some(at)) = (is_wide(&rows), rows[0].iter().position(|name| name == head)) {
-            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            for row in &mut rows {
+                row.remove(at);
+            }
         }
     }
     out.push('\n');

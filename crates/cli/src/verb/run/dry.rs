@@ -111,7 +111,7 @@ fn cells(uses: &Use, seconds: Option<Bounds>) -> [String; 5] {
         uses.cost.map_or("–".to_owned(), |cost| amount(cost, money)),
         seconds.map_or(String::new(), |seconds| match seconds {
             // Nothing is known but that it takes some time.
-            Bounds { least, most: None } if least == 0.0 => "–".to_owned(),
+            Bounds { least: 0.0, most: None } => "–".to_owned(),
             _ => amount(seconds, |seconds| format!("{seconds:.0} s")),
         }),
     ]
