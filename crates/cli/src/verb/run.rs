@@ -52,9 +52,14 @@ fn finish(args: &Args, path: &Path, summary: &Summary, ending: Ending) -> anyhow
     written.context("the results are kept, but the summary could not be written")?;
     let unclean = args.require_clean && !is_clean(summary);
     let ok: u64 = summary.stages.iter().map(|stage| stage.requests.ok).sum();
+    let blind = summary.stages.iter().find(|stage| stage.requests.sent > 0 && stage.requests.ok == 0);
+    if let Some(stage) = blind.filter(|_| ok > 0) {
+        let (name, sent) = (ttft_show::escape(&stage.name), stage.requests.sent);
+        output::note(&format!("stage {name} measured nothing: none of its {sent} requests succeeded"));
+    }
     Ok(match summary.slo_met() {
         _ if ending == Ending::Signal => Exit::Interrupted,
-        _ if ok == 0 || ending == Ending::Trouble => Exit::NotMeasured,
+        _ if ok == 0 || blind.is_some() || ending == Ending::Trouble => Exit::NotMeasured,
         Some(false) => Exit::Failed,
         _ if unclean => Exit::Failed,
         _ => Exit::Ok,
