@@ -10,6 +10,8 @@ use crate::knee::Evidence;
 use crate::server::View;
 use crate::{Cause, Confidence, Finding, Level, StageSummary, Verdict, drift};
 
+pub(crate) use server::others;
+
 /// Governors that let a core slow down between two requests.
 const SLOW_GOVERNORS: [&str; 3] = ["powersave", "conservative", "ondemand"];
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::contamination;
 use crate::reconcile::{Ours, Reconcile};
 use crate::server::View;
 
@@ -60,9 +61,10 @@ impl Part {
 const ENOUGH: f64 = 0.9;
 
 impl Decomposition {
-    pub(crate) fn of(ours: &Ours, view: &View, both: &Reconcile) -> Self {
+    /// `sent` is how many requests the server got of us, whatever became of them.
+    pub(crate) fn of(ours: &Ours, sent: u64, view: &View, both: &Reconcile) -> Self {
         let Some(whole) = ours.ttft.mean() else { return Self::default() };
-        let (queue, prefill, engine) = inside(ours, view);
+        let (queue, prefill, engine) = inside(ours, sent, view);
         let gateway = both.gateway.as_ref();
         let mut parts = Self {
             ttft_ms: Some(whole),
@@ -129,10 +131,15 @@ impl Decomposition {
 }
 
 /// What happens inside the engine: queue, prefill, and the rest of its own TTFT.
-fn inside(ours: &Ours, view: &View) -> (Part, Part, Part) {
+fn inside(ours: &Ours, sent: u64, view: &View) -> (Part, Part, Part) {
     let engine = view.engine().map_or_else(|| "the server".to_owned(), |engine| engine.title.clone());
     let metrics = format!("{engine}'s metrics over the stage");
+    // Means over the requests of others, or over a part of ours, are not those of our requests.
+    let (others, reset) = (contamination::others(view, sent), view.reset());
+    let is_ours = others.is_none() && reset.is_none();
     let why_not = match (view.lost_edge(), view.engine()) {
+        _ if others.is_some() => format!("{engine}'s metrics hold requests of others"),
+        _ if reset.is_some() => format!("{engine}'s counters began anew during the stage"),
         (Some(source), _) => format!("{source} did not answer at an edge of the stage"),
         (None, Some(engine)) => format!("{} does not tell it", engine.title),
         (None, None) => "no engine told its times".to_owned(),
@@ -143,10 +150,11 @@ fn inside(ours: &Ours, view: &View) -> (Part, Part, Part) {
     let (queue, prefill, by) = if by_answers {
         (told.queue.mean(), told.prefill.mean(), "the answers' own timings")
     } else {
-        (view.mean("queue_time"), view.mean("prefill_time"), metrics.as_str())
+        let mean = |name| view.mean(name).filter(|_| is_ours);
+        (mean("queue_time"), mean("prefill_time"), metrics.as_str())
     };
     let split = queue.unwrap_or(0.0) + prefill.unwrap_or(0.0);
-    let ttft = view.mean("ttft");
+    let ttft = view.mean("ttft").filter(|_| is_ours);
     (
         Part::of(queue, by, &why_not),
         Part::of(prefill, by, &why_not),

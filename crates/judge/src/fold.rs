@@ -64,7 +64,7 @@ impl<'a> RunFold<'a> {
             let (ours, view) = (&evidence[i].ours, &views[i]);
             stage.server = Server::of(of(numbers[i]));
             stage.reconcile = reconcile::put_together(ours, view);
-            stage.decomposition = Decomposition::of(ours, view, &stage.reconcile);
+            stage.decomposition = Decomposition::of(ours, stage.requests.sent, view, &stage.reconcile);
         }
         reconcile::judge(&mut stages, &evidence, &views);
         let mut summary = Summary::new(self.run, stages);

@@ -42,20 +42,25 @@ pub(super) fn restart(stage: &StageSummary, ours: &Ours, view: &View) -> Option<
     )
 }
 
+/// Requests that the server counted over the stage.
+fn counted(view: &View) -> Option<f64> {
+    let times = view.times(Role::Engine, "ttft").map(|times| times.count);
+    times.or_else(|| view.total("requests_finished_ok"))
+}
+
+/// How many more requests the server counted than were sent, if these are more than chance.
+pub(crate) fn others(view: &View, sent: u64) -> Option<f64> {
+    let more = counted(view)? - sent as f64;
+    (more >= FOREIGN.max(FOREIGN_SHARE * sent as f64)).then_some(more)
+}
+
 /// Requests of others.
 pub(super) fn foreign(stage: &StageSummary, view: &View) -> Option<Finding> {
     if view.reset().is_some() {
         return None;
     }
-    let counted = view
-        .times(Role::Engine, "ttft")
-        .map(|times| times.count)
-        .or_else(|| view.total("requests_finished_ok"))?;
-    let sent = stage.requests.sent as f64;
-    let more = counted - sent;
-    if more < FOREIGN.max(FOREIGN_SHARE * sent) {
-        return None;
-    }
+    let (counted, sent) = (counted(view)?, stage.requests.sent as f64);
+    let more = others(view, stage.requests.sent)?;
     let share = more / counted;
     let level = if share > 0.05 { Level::Bad } else { Level::Warn };
     let busy = view.level("running").zip(view.level("waiting")).map(|(r, w)| r.mean + w.mean);
