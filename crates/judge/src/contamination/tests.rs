@@ -27,6 +27,11 @@ fn requests_of_others() {
         found(with(Told { more: 20.0, ..engine(98.0, 0.0, 98.0) })),
         [(Cause::ForeignTraffic, Level::Bad)]
     );
+    let shared = summary(&[with(Told { more: 20.0, ..engine(98.0, 30.0, 68.0) })]);
+    let parts = &shared.stages[0].decomposition;
+    assert_eq!((parts.queue.ms, parts.prefill.ms, parts.engine.ms), (None, None, None), "means of others");
+    let sum: f64 = parts.all().filter_map(|(_, part)| part.ms).sum();
+    assert!((sum - parts.ttft_ms.unwrap()).abs() < 1e-9);
 }
 
 #[test]
