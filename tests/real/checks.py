@@ -82,10 +82,21 @@ class Checks:
         summary = self.run("-c", "2", "-n", "10", "--max-tokens", "4", "--prompt-tokens", "50")
         assert summary["stages"][0]["requests"]["failed"] == 0, summary["stages"][0]["requests"]
 
-    def check_prompt_too_long(self) -> None:
-        summary = self.run("-c", "1", "-n", "1", "--prompt-tokens", "20000", warmup=0, code=3)
-        errors = summary["stages"][0]["requests"]["errors"]
-        assert errors == {"http_error": 1}, errors
+    def check_prompt_too_long_is_told_before_the_run(self) -> None:
+        line = [self.binary, "run", self.url, "-c", "1", "-n", "1", "--prompt-tokens", "20000"]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 2, f"exit {done.returncode}\n{done.stderr}"
+        assert "20000 tokens, but the model's context is" in done.stderr, done.stderr
+
+    def check_prompt_that_the_server_finds_too_long(self) -> None:
+        # One that fits beside it: the run is warned of, and goes on.
+        prompts = [{"prompt": "one two three four"}, {"prompt": "one two three four " * 5000}]
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.writelines(json.dumps(prompt) + "\n" for prompt in prompts)
+            file.flush()
+            summary = self.run("-c", "1", "-n", "2", "--max-tokens", "4", "--dataset", file.name, warmup=0)
+        requests = summary["stages"][0]["requests"]
+        assert requests["ok"] == 1 and requests["errors"] == {"http_error": 1}, requests
 
     def check_unknown_model(self) -> None:
         if self.kind != "vllm":
