@@ -2,7 +2,7 @@
 
 use ttft_model::{
     ApiKey, Channel, ClockInfo, Endpoint, Failure, Load, Prompt, Share, Span, Stamp, StampSource, Stop,
-    Timeouts,
+    Timeouts, TokenSource,
 };
 
 use super::*;
